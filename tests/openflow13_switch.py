@@ -41,6 +41,7 @@ class Switch:
     paths: list[tuple[int, int, int]] = field(default_factory=list)
     ports: dict[int, tuple[int, int, int, int, int, int]] = field(default_factory=dict)
     is_silent: bool = False  # answers no request for counters
+    ignores_barriers: bool = False
     refuses_counters: bool = False
     changes: list[str] = field(default_factory=list)  # the messages that changed something
     echoes: list[tuple[int, bytes]] = field(default_factory=list)  # transaction id and content
@@ -98,7 +99,7 @@ class Switch:
                 self._flow_mod(xid, message)
             case ofproto.OFPT_METER_MOD:
                 self._meter_mod(xid, message)
-            case ofproto.OFPT_BARRIER_REQUEST:
+            case ofproto.OFPT_BARRIER_REQUEST if not self.ignores_barriers:
                 self.send(ofproto.OFPT_BARRIER_REPLY, b"", xid)
             case ofproto.OFPT_MULTIPART_REQUEST if not self.is_silent:
                 self._counters(xid, *struct.unpack_from("!HH", message, 8), message[16:])

@@ -267,7 +267,7 @@ class Meters:
         for message in changes(installed, desired):
             channel.command(message, described)
         self._installed[switch] = desired
-        channel.barrier(lambda _: done())
+        channel.barrier(lambda reply: None if reply is None else done())
         if resets_counters(installed, desired):
             self._restart_count(switch)
 

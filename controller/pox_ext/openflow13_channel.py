@@ -68,7 +68,7 @@ class Channel:
         """Send a statistics request; call `callback` with the body of the complete reply.
 
         `request` is the pair (kind, body). `callback` gets None if the switch refuses the request
-        or the connection closes.
+        or the connection closes or has closed.
         """
         kind, body = request
         self._send_request(
@@ -78,7 +78,7 @@ class Channel:
     def barrier(self, done: Callback) -> None:
         """Call `done` when the switch has carried out all earlier messages.
 
-        `done` gets empty bytes, or None if the switch refuses the request or the connection closes.
+        `done` gets empty bytes, or None as `request` says.
         """
         self._send_request(messages.BARRIER_REQUEST, b"", done)
 
@@ -109,6 +109,9 @@ class Channel:
             return False
 
     def _send_request(self, kind: int, body: bytes, callback: Callback) -> None:
+        if self.fileno() < 0:  # closed
+            callback(None)
+            return
         xid = self._sent.number("answer a request for its state or counters")
         self._waiting[xid] = (callback, [])
         self.send(messages.message(kind, body, xid))

@@ -205,6 +205,31 @@ def test_a_switch_that_is_not_in_the_topology_is_left_alone(start):
     assert another.table0 == {}
 
 
+def test_a_switch_that_leaves_before_its_tables_are_written_is_not_ready(start):
+    world = start()
+    world.connect("s1", "wifi1", "lte1")
+    for left_out in ("counters", "barriers"):
+        world.switches["wifi2"].is_silent = left_out == "counters"
+        world.switches["wifi2"].ignores_barriers = True
+        world.connect("wifi2")
+        world.switches["wifi2"].close()
+        world.settle()
+        assert world.lines("ready") == []
+        world.disconnect("wifi2")
+    world.switches["wifi2"].ignores_barriers = False
+    world.connect("wifi2")
+    assert len(world.lines("ready")) == 1
+
+
+def test_a_switch_that_leaves_while_its_counters_are_awaited_delays_no_step(start):
+    world = connected(start, params={"interval_s": 5})
+    world.switches["wifi1"].is_silent = True
+    world.wait(0.25)
+    assert world.lines("observation") == []
+    world.disconnect("wifi1")
+    assert len(world.lines("observation")) == 1
+
+
 def test_a_switch_that_reads_slowly_gets_all_answers(start):
     world = connected(start)
     switch = world.switches["s1"]
