@@ -40,12 +40,13 @@ class Switch:
     bytes: dict[Data, int] = field(default_factory=dict)
     paths: list[tuple[int, int, int]] = field(default_factory=list)
     ports: dict[int, tuple[int, int, int, int, int, int]] = field(default_factory=dict)
-    is_silent: bool = False  # answers no request for counters
+    is_silent: bool = False  # answers no request for counters before `answer`
     ignores_barriers: bool = False
     refuses_counters: bool = False
     changes: list[str] = field(default_factory=list)  # the messages that changed something
     echoes: list[tuple[int, bytes]] = field(default_factory=list)  # transaction id and content
     _inbox: bytes = b""
+    _unanswered: list[bytes] = field(default_factory=list)
     socket: socket.socket | None = None
 
     def connect(self, port: int, version: int = 4) -> None:
@@ -79,6 +80,13 @@ class Switch:
             self._take(kind, xid, message)
         return data is not None
 
+    def answer(self, most: int) -> None:
+        """Answer the oldest requests for counters that have no answer yet, at most so many."""
+        for message in self._unanswered[:most]:
+            (xid,) = struct.unpack_from("!L", message, 4)
+            self._counters(xid, *struct.unpack_from("!HH", message, 8), message[16:])
+        del self._unanswered[:most]
+
     def _next(self) -> bytes:
         """The next message that is whole, or nothing."""
         (length,) = struct.unpack_from("!H", self._inbox, 2) if len(self._inbox) >= 8 else (8,)
@@ -101,7 +109,9 @@ class Switch:
                 self._meter_mod(xid, message)
             case ofproto.OFPT_BARRIER_REQUEST if not self.ignores_barriers:
                 self.send(ofproto.OFPT_BARRIER_REPLY, b"", xid)
-            case ofproto.OFPT_MULTIPART_REQUEST if not self.is_silent:
+            case ofproto.OFPT_MULTIPART_REQUEST if self.is_silent:
+                self._unanswered.append(message)
+            case ofproto.OFPT_MULTIPART_REQUEST:
                 self._counters(xid, *struct.unpack_from("!HH", message, 8), message[16:])
             case ofproto.OFPT_ECHO_REPLY:
                 self.echoes.append((xid, message[8:]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -382,7 +383,7 @@ class CounterPoll:
         self, meters: Meters, counters: Counters, aps: Iterable[str], done: Callable[[], None]
     ) -> None:
         self._meters, self._counters, self._aps, self._done = meters, counters, list(aps), done
-        self._outstanding = 0
+        self._number = self._outstanding = 0
         self._started_s: float | None = None
 
     @property
@@ -400,31 +401,35 @@ class CounterPoll:
 
     def start(self) -> None:
         self._started_s = time.monotonic()
+        self._number += 1
+        replied = partial(self._replied, self._number)
         channels = self._meters.channels
         aps = [switch for switch in self._aps if switch in channels]
         self._outstanding = len(aps) + 2 * len(channels)
         for switch in aps:
-            self._meters.read(switch, self._replied)
+            self._meters.read(switch, replied)
         for switch, channel in channels.items():
-            self._request(switch, channel)
+            self._request(switch, channel, replied)
 
     def end(self) -> None:
         """Stop waiting for replies; a later reply still updates the counters."""
         self._started_s = None
 
-    def _request(self, switch: str, channel: Channel) -> None:
+    def _request(self, switch: str, channel: Channel, replied: Callable[[], None]) -> None:
         def with_ports(body: bytes | None) -> None:
             self._counters.take_ports(switch, messages.ports(body or b""))
-            self._replied()
+            replied()
 
         def with_flows(body: bytes | None) -> None:
             self._counters.take_flows(switch, messages.flow_counts(body or b""))
-            self._replied()
+            replied()
 
         channel.request(messages.port_stats_request(), with_ports)
         channel.request(messages.flow_stats_request(messages.PATHS_TABLE), with_flows)
 
-    def _replied(self) -> None:
+    def _replied(self, number: int) -> None:
+        if number != self._number:
+            return  # it answers an earlier poll
         self._outstanding -= 1
         if self._outstanding == 0 and self.is_running:
             self._done()

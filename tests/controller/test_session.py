@@ -111,6 +111,21 @@ def test_a_switch_that_does_not_answer_delays_a_step_for_a_second(start):
     assert len(world.lines("observation")) == 1
 
 
+def test_answers_that_come_too_late_do_not_count_for_the_next_step(start):
+    world = connected(start, params=QUICK)
+    slow = world.switches["s1"]
+    slow.is_silent = True
+    world.wait(1.5)
+    assert len(world.lines("observation")) == 1
+    world.wait(0.5)  # the counters of the second step have been requested
+    slow.answer(2)
+    world.settle()
+    assert len(world.lines("observation")) == 1
+    slow.answer(2)
+    world.settle()
+    assert len(world.lines("observation")) == 2
+
+
 def test_a_missing_switch_is_named_after_a_while_and_the_others_are_used(start):
     world = start()
     world.connect("s1", "wifi1", "lte1")
@@ -326,6 +341,34 @@ def test_a_restarted_controller_goes_on_with_the_meters_it_finds(start):
     assert (found["meter_mbps"], found["tier2_mbps"]) == (FLOOR_KBPS / 1000, 0)
     assert switch.changes == []
     assert switch.table0 == {REST: None, DATA: 1}
+
+
+def test_a_limit_that_is_set_while_the_switch_is_away_is_there_when_it_returns(start):
+    world = start("meter_throttling", params=QUICK)
+    world.connect("s1", "lte1", "wifi2")
+    world.wait(12)
+    world.connect("wifi1")
+    assert world.switches["wifi1"].table0 == {REST: None, DATA: 1}
+    assert world.switches["wifi1"].meters[1].rate_kbps == FLOOR_KBPS
+
+
+def test_a_switch_that_has_lost_all_gets_its_meter_and_entries_again(start):
+    world = throttled(start)
+    switch = world.switches["wifi1"]
+    world.disconnect("wifi1")
+    switch.table0.clear()
+    switch.meters.clear()
+    world.connect("wifi1")
+    assert (switch.table0, switch.meters[1].rate_kbps) == ({REST: None, DATA: 1}, FLOOR_KBPS)
+    assert world.warnings == []
+
+
+def test_a_controller_without_limits_removes_those_it_finds(start):
+    first = throttled(start)
+    again = connected(start, switches=first.switches, params=QUICK)
+    assert first.switches["wifi1"].meters
+    again.wait(0.5)
+    assert (first.switches["wifi1"].meters, first.switches["wifi1"].table0) == ({}, FREE)
 
 
 @pytest.mark.parametrize("lost", [REST, DATA])
