@@ -445,7 +445,7 @@ class ArpResponder:
 
     def __init__(self, network: Topology, hosts: Hosts, switches: Switches) -> None:
         self._network, self._hosts, self._switches = network, hosts, switches
-        self._waiting: dict[str, list[tuple[str, str, Arp]]] = {}
+        self._waiting: dict[str, dict[tuple[str, str, str], Arp]] = {}  # by target, then by asker
 
     def handle(self, switch: str, port: str, packet: Arp) -> None:
         """Answer the ARP request `packet`, which entered `switch` at `port`.
@@ -461,14 +461,14 @@ class ArpResponder:
             return
         if packet.target not in self._waiting and len(self._waiting) >= MOST_WAITING:
             del self._waiting[next(iter(self._waiting))]
-        self._waiting.setdefault(packet.target, []).append((switch, port, packet))
+        self._waiting.setdefault(packet.target, {})[switch, port, packet.sender] = packet
         self._send_requests(packet, but=(switch, port))
 
     def learned(self, address: str) -> None:
         """Answer the stored ARP requests for `address`, if its MAC address is known now."""
         place = self._hosts.place(address)
         if place is not None and place.mac:
-            for switch, port, request in self._waiting.pop(address, ()):
+            for (switch, port, _), request in self._waiting.pop(address, {}).items():
                 self._reply(switch, port, request, place.mac)
 
     def resolve(self, address: str, sender: str) -> None:

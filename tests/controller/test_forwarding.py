@@ -355,3 +355,16 @@ def test_the_purpose_of_the_latest_messages_is_known(monkeypatch):
         world.refuses("ap", xid, 3, 0)
     assert "carry out an OpenFlow message" in world.warnings[0]
     assert "send a packet" in world.warnings[-1]
+
+
+def test_a_repeated_request_for_an_address_is_answered_once_for_each_host():
+    world = World()
+    asking = [USER, ("10.1.0.7", "02:00:00:00:00:07")]
+    for address, mac in asking * 3:
+        request = frames.arp(frames.ARP_REQUEST, mac, address, "", "10.9.0.1")
+        world.comes("ap", "ap-host", request)
+    reply = frames.arp(frames.ARP_REPLY, SERVER[1], "10.9.0.1", USER[1], USER[0])
+    for _ in range(2):
+        world.comes("s1", "s1-host", reply)
+    answers = [frames.parse(data).payload for data, _ in world.bridges["ap"].packets]
+    assert [(each.target, each.target_mac) for each in answers] == asking
