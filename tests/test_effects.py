@@ -78,6 +78,28 @@ def test_what_was_not_measured_is_not_zero():
     assert "not measured" in effects.sentence(found)
 
 
+@pytest.mark.parametrize(("user", "change"), [("early", -3.0), ("late", 3.0)])
+def test_a_mean_on_one_side_alone_is_no_comparison(user, change):
+    rows = [
+        Frame(t / 2, user={"early" if t <= 40 else "late": UserSample(3.0)}) for t in range(1, 81)
+    ]
+    found = effects.effect(rows, 20.0, [20.0], Watched("user", user, "mbps"))
+    assert [found.before, found.after].count(None) == 1
+    assert not found.is_measured
+    assert found.change == change  # a missing mean counts as 0
+    assert "no comparison, it was not measured" in effects.sentence(found, "{before}{after}")
+
+
+@pytest.mark.parametrize(("seconds", "is_measured"), [(2.0, True), (1.5, False)])
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_a_mean_needs_two_seconds_on_each_side(side, seconds, is_measured):
+    other = 20 - seconds if side == "before" else 20 + seconds
+    found = effects.effect(frames(step_at(20)), 20.0, sorted([20.0, other]), UE1)
+    assert min(found.seconds_before, found.seconds) == seconds
+    assert found.is_measured == is_measured
+    assert ("too little time" in effects.sentence(found)) != is_measured
+
+
 def test_samples_of_unequal_length_weigh_by_their_length():
     rows = [Frame(t, user={"ue1": UserSample(rate)}) for t, rate in ((8, 1.0), (10, 6.0), (20, 2))]
     assert effects.effect(rows, 10.0, [10.0], UE1).before == pytest.approx(2.0)
@@ -95,6 +117,7 @@ def test_rates_have_three_digits_and_small_ones_are_zero():
         "0.0449",
         "0",
     ]
+    assert effects.number_text(None) == "nothing measured"
 
 
 def swinging(t):

@@ -179,6 +179,33 @@ def test_root_runs_no_file_in_a_folder_that_others_can_change(my, monkeypatch):
     extensions.add(my)
 
 
+@pytest.mark.parametrize("option", ["--strategy", "--cc"])
+def test_a_file_of_another_kind_is_refused_by_its_name(my, option):
+    (my / "mine").write_text(STRATEGY)
+    said = refused("check", "two_paths", option, my / "mine")
+    assert f"use {my / 'mine'} as {option[2:]}: its name must end in .py" in said
+
+
+@pytest.mark.parametrize(
+    ("files", "text"),
+    [
+        ({".py": '"""Mine, of old.\n\nMore."""\n'}, "Mine, of old."),
+        ({".py": '"""Mine."""\n', ".c": "/* Not this */\n"}, "Mine."),
+        ({".py": "", ".c": "// SPDX-License-Identifier: X\n\n/*\n * In C.\n */\n"}, "In C."),
+        ({".c": "/* In C. */\n"}, "In C."),
+        ({".c": "#include <x.h>\n/* Too late */\n"}, "of your own"),
+        ({".py": ""}, "of your own"),
+        ({".c": ""}, "of your own"),
+    ],
+)
+def test_the_help_of_a_law_is_its_docstring_or_its_first_comment(tmp_path, files, text):
+    for ending, start in files.items():
+        path = tmp_path / f"mine{ending}"
+        path.write_text(start + ("def on_ack(): pass\n" if ending == ".py" else ""))
+        extensions.add(path)
+    assert extensions.congestion_controls()["mine"] == text
+
+
 @pytest.mark.parametrize("name", ["mine.py", "mine.c", "mine.yaml"])
 @pytest.mark.parametrize("made", ["a device", "a pipe", "a socket", "a large file"])
 def test_what_is_no_plain_file_of_usual_size_is_refused_unread(my, name, made):

@@ -106,6 +106,17 @@ def test_means_of_a_long_run_are_those_of_all_samples(tmp_path_factory, rates, s
         assert megabits(found, until_s) == pytest.approx(megabits(whole, until_s), abs=1e-6)
 
 
+@pytest.mark.usefixtures("is_short")
+def test_samples_near_the_start_and_near_a_change_stay_as_they_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(thinning, "BEFORE_S", 3)
+    monkeypatch.setattr(thinning, "AFTER_S", 2)
+    whole = [sample(n / 2, (n % 7, None)) for n in range(1, 401)]
+    found = thinning.means(written(tmp_path / "run", whole), [100])
+    kept = [each["t"] for each in found if each in whole]
+    assert kept == [0.5, 1, 1.5, 2, *(97 + n / 2 for n in range(11))]
+    assert len(found) < 100
+
+
 def test_of_many_events_only_decisions_far_from_changes_are_left_out(tmp_path, monkeypatch):
     monkeypatch.setattr(thinning, "FULL_BYTES", 4096)
     monkeypatch.setattr(thinning, "LAST_EVENTS", 20)

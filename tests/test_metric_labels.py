@@ -25,6 +25,7 @@ def test_every_metric_of_a_comparison_has_a_label(load_testbed):
         assert "_" not in text
         assert text.endswith(", Mb/s") == metric.endswith("mbps") or metric.startswith("tiers.")
     assert str(label("users.ue1.throughput_mbps")) == "ue1: throughput, Mb/s"
+    assert str(label("aps.wifi1.mac_occupancy_mean")) == "wifi1: mean MAC occupancy (1: full)"
     assert str(label("nobody.knows")) == "nobody.knows"
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lab.errors import RequestError
 from lab.scenario import loading as scenario
+from lab.scenario import schema
 from lab.scenario.flows import scaled_traffic
 from lab.scenario.loading import Overrides, experiment, from_data, resolved
 from lab.scenario.targets import check_flip
@@ -105,6 +106,36 @@ def test_an_error_names_key_value_and_correction(load_testbed, setting, message)
     assert str(caught.value).startswith("testbed_wifi_lte.yaml: ")
     assert message in str(caught.value)
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "unit"),
+    [
+        ("rate_mbps", "Mb/s"),
+        ("delay_ms", "ms"),
+        ("duration_s", "s"),
+        ("volume_mb", "MB"),
+        ("receive_buffer_kb", "kB"),
+        ("distance_m", "m"),
+        ("speed_min_mps", "m/s"),
+        ("queue_packets", "packets"),
+        ("tx_power_dbm", "dBm"),
+        ("loss", "fraction from 0 to 1"),
+        ("traffic_parallel", ""),
+        ("s", ""),  # a whole name is no unit
+    ],
+)
+def test_the_last_word_of_a_key_is_its_unit(key, unit):
+    assert schema.unit(key) == unit
+
+
+@pytest.mark.parametrize(("made", "why"), [("a folder", "is no run's"), ("", "no such file")])
+def test_a_path_of_no_scenario_says_what_is_wrong_with_it(tmp_path, made, why):
+    path = tmp_path / "mine"
+    if made:
+        path.mkdir()
+    with pytest.raises(RequestError, match=f"read scenario {path}: .*{why}. Give a file, or a name"):
+        scenario.load(str(path))
 
 
 def test_all_errors_are_reported_at_once(load_testbed):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import get_args
 
 import pytest
 import yaml
 
+from lab.congestion import BUILT_IN
 from lab.engines import registry
-from lab.errors import RequestError
+from lab.errors import MachineLacks, RequestError
 from lab.run.engine import Options
 from lab.scenario import loading
-from lab.scenario.engine_table import STACKS, named
+from lab.scenario.engine_table import STACKS, named, refuse
 from lab.scenario.loading import Overrides
+from lab.scenario.schema import Multipath
 
 
 @pytest.mark.parametrize("stack", STACKS)
@@ -47,6 +50,30 @@ def test_without_a_stack_settings_are_free_and_may_have_a_name():
 def test_settings_that_contradict_the_stack_are_refused(settings, says):
     with pytest.raises(RequestError, match=says):
         loading.load("pooling", Overrides(settings=settings))
+
+
+IN_KERNEL = {
+    "scheduler": ("lowest_rtt", "linux"),
+    "penalisation": (False,),
+    "balia_decrease": ("kernel",),
+    "olia_metric": ("kernel",),
+    "cc": tuple(BUILT_IN),
+}
+
+
+@pytest.mark.parametrize("key", IN_KERNEL)
+def test_the_simulator_has_every_setting_and_the_emulation_those_of_its_kernel(key):
+    values = get_args(Multipath.model_fields[key].annotation)
+    values = {"penalisation": (False, True), "cc": tuple(BUILT_IN)}.get(key, values)
+    assert set(IN_KERNEL[key]) <= set(values)
+    for value in values:
+        refuse("sim", key, value)
+        if value in IN_KERNEL[key]:
+            refuse("mininet", key, value)
+        else:
+            said = rf"{key} '{str(value).lower()}' on engine 'mininet': .*Choose from: \w"
+            with pytest.raises(MachineLacks, match=said):
+                refuse("mininet", key, value)
 
 
 def test_the_emulation_has_one_stack():

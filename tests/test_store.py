@@ -71,7 +71,8 @@ def test_only_the_owner_reads_the_index_and_its_copies(store):
         put(store.runs_folder, name)
         store.refresh()
     files = list(store.runs_folder.parent.glob("index.json*"))
-    assert {"index.json", "index.json.3"} <= {each.name for each in files}
+    kept = {"index.json", "index.json.1", "index.json.2", "index.json.3"}
+    assert {each.name for each in files} == kept | {"index.json.lock"}
     assert {each.stat().st_mode & 0o777 for each in files if each.suffix != ".lock"} == {0o600}
 
 
@@ -95,6 +96,40 @@ def test_a_damaged_result_is_a_failed_run(store):
     assert "read result.json" in store.get("a")["error"]
 
 
+def test_every_run_has_the_same_fields_and_only_a_finished_one_has_figures(store):
+    result = {
+        "duration_s": 5.0,
+        "tiers": {"tier1_mbps": 7.0},
+        "aps": {"wifi1": {"throughput_mbps": 7.0}},
+        "fairness": {"jain": 0.9},
+        "overloaded": False,
+        "users": {"ue1": {"kind": "multipath"}},
+        "mptcp": {"verified": True},
+    }
+    put(store.runs_folder, "finished", result=result)
+    put(store.runs_folder, "running")
+    put(store.runs_folder, "cut", pid_started=1)
+    edited = put(store.runs_folder, "edited", result=result | {"scenario_sha256": "0" * 64})
+    (edited / "scenario.yaml").write_text("name: edited\n")
+    store.refresh()
+    figures = {
+        "measured_s": 5.0,
+        "throughput_mbps": 7.0,
+        "tiers": {"tier1_mbps": 7.0},
+        "aps": {"wifi1": 7.0},
+        "jain": 0.9,
+        "overloaded": False,
+        "verified": True,
+    }
+    finished = store.get("finished")
+    assert {key: finished[key] for key in figures} == figures
+    for name, status in (("running", "running"), ("cut", "cut"), ("edited", "changed")):
+        doc = store.get(name)
+        assert doc["status"] == status
+        assert doc.keys() == finished.keys()
+        assert {key: doc[key] for key in figures} == dict.fromkeys(figures)
+
+
 @pytest.mark.parametrize("verified", [True, False])
 @pytest.mark.parametrize(("kind", "is_shown"), [("multipath", True), ("single", False)])
 def test_whether_multipath_was_used_is_shown_of_runs_with_multipath_users(
@@ -113,6 +148,16 @@ def test_a_note_that_cannot_be_written_is_an_error(store):
     (folder / "note.json").mkdir()
     with pytest.raises(LabError, match="Check who owns the folder"):
         store.annotate("a", note="lost")
+
+
+def test_a_new_note_takes_the_place_of_a_damaged_one(store):
+    folder = put(store.runs_folder, "a", result={})
+    (folder / "note.json").write_text("{cut")
+    store.refresh()
+    assert "read note.json" in store.get("a")["error"]
+    doc = store.annotate("a", note="new")
+    assert (doc["note"], doc["tags"], doc["error"]) == ("new", [], None)
+    assert store.annotate("a", tags=["course"])["note"] == "new"
 
 
 def test_tags_and_notes_survive_a_new_index(store):
@@ -192,6 +237,16 @@ def test_a_damaged_index_is_moved_aside_and_the_last_good_copy_loaded(tmp_path):
     assert "took its place" in reopened.recovered
     assert len(list(tmp_path.glob("index.json.damaged-*"))) == 1
     assert json.loads(path.read_text()) == {"runs": {"1": {"n": 3}}}
+
+
+def test_a_batch_begins_with_what_another_process_has_written(tmp_path):
+    mine, other = (AtomicStorage(tmp_path / "index.json") for _ in range(2))
+    mine.write({"runs": {"1": {"n": 1}}})
+    assert other.read() == {"runs": {"1": {"n": 1}}}
+    mine.write({"runs": {"1": {"n": 2}}})
+    with other.together():
+        other.write({"runs": other.read()["runs"] | {"2": {"n": 3}}})
+    assert mine.read() == {"runs": {"1": {"n": 2}, "2": {"n": 3}}}
 
 
 def test_an_interrupted_batch_changes_nothing(tmp_path):

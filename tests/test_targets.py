@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lab.errors import RequestError
-from lab.scenario import targets
+from lab.scenario import loading, targets
 
 
 def test_targets_of_the_testbed_name_unit_bounds_and_start(load_testbed):
@@ -60,6 +60,28 @@ def test_a_valid_value_is_accepted(load_testbed, target, value, expected):
 def test_a_wrong_value_is_refused(load_testbed, target, value, message):
     with pytest.raises(RequestError, match=message):
         targets.check_flip(load_testbed(), target, value)
+
+
+UNITS = {"rate_mbps": "Mb/s", "tier1_mbps": "Mb/s", "demand_mbps": "Mb/s"}
+UNITS |= {"delay_ms": "ms", "loss": "fraction"}
+
+
+@pytest.mark.parametrize("name", ["testbed_wifi_lte", "two_paths", "moving_users"])
+def test_a_number_has_the_unit_of_its_name_and_may_be_as_large_as_its_bounds(name):
+    scenario = loading.load(name)
+    rows = targets.targets(scenario)
+    numbers = [row for row in rows.values() if row.kind == "number"]
+    assert {row.name for row in numbers} == {
+        each for each in rows if each.rpartition(".")[2] in UNITS and "strategy" not in each
+    }
+    for row in numbers:
+        assert row.unit == UNITS[row.name.rpartition(".")[2]]
+        assert row.help
+        for bound, outside in ((row.minimum, -0.001), (row.maximum, 0.001)):
+            assert targets.check_flip(scenario, row.name, bound) == bound
+            with pytest.raises(RequestError, match=f"{row.name}: .* is not within"):
+                targets.check_flip(scenario, row.name, bound + outside)
+        assert row.value is None or row.minimum <= row.value <= row.maximum
 
 
 def test_after_a_change_of_strategy_its_parameters_are_the_targets(load_testbed):

@@ -71,9 +71,9 @@ class FinishedRun:
 def tolerant_document(path: Path) -> dict[str, Any] | None:
     """Return the object in a JSON file of a run folder, or None if there is no file.
 
-    If the file is damaged or cannot be read, return an object like that of a failed run: `status`
-    is "failed", and `error` says what is wrong with the file. Raise `LabError` if the machine has
-    run out of file descriptors or memory, because the file may be intact then.
+    If the file is damaged or cannot be read, the object has only the key `error`, which says what
+    is wrong with the file. Raise `LabError` if the machine has run out of file descriptors or
+    memory, because the file may be intact then.
     """
     try:
         return document(path)
@@ -85,4 +85,4 @@ def tolerant_document(path: Path) -> dict[str, Any] | None:
         problem = error.strerror or str(error)
     except JsonRefused as error:
         problem = str(error)
-    return {"status": "failed", "error": f"read {path.name}: {problem}"}
+    return {"error": f"read {path.name}: {problem}"}

@@ -41,8 +41,8 @@ class Effect:
     seconds_before: float
     seconds: float
     is_final: bool
-    is_too_late: bool = False
-    spans: tuple[Span, Span] = (Span(0, 0), Span(0, 0))
+    is_too_late: bool
+    spans: tuple[Span, Span]
 
     @property
     def is_measured(self) -> bool:

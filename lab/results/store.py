@@ -409,10 +409,10 @@ class Store:
         leaves the present tags or note as they are.
         """
         folder = self.folder(run_id)
-        noted = tolerant_document(folder / NOTE) or {}
-        noted |= {
-            key: value for key, value in (("tags", tags), ("note", note)) if value is not None
-        }
+        old = tolerant_document(folder / NOTE) or {}
+        new = {"tags": tags, "note": note}
+        noted = {key: value for key, value in old.items() if key in new}
+        noted |= {key: value for key, value in new.items() if value is not None}
         beside = folder / f".{NOTE}.new"
         try:
             with plain_file.create(beside) as file:

@@ -224,7 +224,7 @@ def changed(folder: Path, result: Table) -> tuple[str, ...]:
     """Return the names of the files of a run that were edited after its end.
 
     Only result.json and the files in `SEALED` are checked. `result` is the content of result.json,
-    or at most status and error of a file that cannot be read (`documents.tolerant_document`).
+    or at most the error of a file that cannot be read (`documents.tolerant_document`).
     The answer is empty for a run whose manifest names a version of the lab before `WITH_DIGESTS`,
     because such a run has no digests. Raise `LabError` if a file cannot be read.
     """
@@ -234,7 +234,7 @@ def changed(folder: Path, result: Table) -> tuple[str, ...]:
         if key in result and result[key] != digest(folder / name)
     ]
     has_digests = not result.keys().isdisjoint((SEAL, *SEALED)) or _had_digests(folder)
-    is_there = bool(result.keys() - {"status", "error"})
+    is_there = bool(result.keys() - {"error"})
     is_edited = is_there and has_digests and result.get(SEAL) != _seal(result)
     return ("result.json", *names) if is_edited else tuple(names)
 
