@@ -134,7 +134,9 @@ def test_a_path_of_no_scenario_says_what_is_wrong_with_it(tmp_path, made, why):
     path = tmp_path / "mine"
     if made:
         path.mkdir()
-    with pytest.raises(RequestError, match=f"read scenario {path}: .*{why}. Give a file, or a name"):
+    with pytest.raises(
+        RequestError, match=f"read scenario {path}: .*{why}. Give a file, or a name"
+    ):
         scenario.load(str(path))
 
 
