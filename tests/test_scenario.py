@@ -50,6 +50,9 @@ WRONG = {
         "topology.users[1].wifi_mbps: -2 is out of range: write more than 0 Mb/s"
     ),
     "topology=3": "topology: 3 is no mapping",
+    "topology.users=[5]": "topology.users[1]: 5 is not a mapping",
+    "topology.users=5": "topology.users: 5 is not a list",
+    "topology.users.ue1=null": "topology.users[1]: null is not a mapping",
     "traffic=[]": "traffic: holds 0 entries: write at least 1",
     "traffic=3": "traffic: 3 is not a list",
     "traffic.1.user=ue7": "traffic[1].user: 'ue7' is unknown",

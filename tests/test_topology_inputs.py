@@ -168,6 +168,8 @@ def test_a_run_without_its_input_says_which_one_is_missing(path, run):
         ({"rates": "traces/rates.txt", "more": ["none.txt"]}, "there is no file"),
         ({"rates": "traces/rates.txt", "other": "none.txt"}, "there is no file"),
         ({"rates": "traces/rates.txt", "other": "rates.txt"}, "two files are called rates.txt"),
+        # reading its beginning fails, also for root
+        ({"rates": "traces/rates.txt", "other": "/proc/self/mem"}, "/proc/self/mem: Input/output"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused(params, wrong, path):
@@ -200,6 +202,12 @@ def test_a_scenario_of_somebody_else_reads_no_file_outside_its_folder(path, tmp_
     outside.write_text(yaml.safe_dump(raw))
     with pytest.raises(RequestError, match="outside of the scenario's folder"):
         loading.load(str(outside))
+
+
+def test_with_code_that_an_option_names_the_scenario_may_name_any_file(path, tmp_path):
+    other = scenario(tmp_path / "other", "", rates="../my/traces/rates.txt")
+    done = lab("check", other, "--set", f"topology.file={path.with_name('doorway.py')}")
+    assert done.exit_code == 0, done.output
 
 
 def test_the_virtual_machine_gets_the_file(path, tmp_path):

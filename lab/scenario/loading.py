@@ -443,10 +443,13 @@ def _digests_of_named(scenario: Scenario, source: str) -> dict[str, str]:
     for path in paths:
         if names.count(path.name) > 1:
             raise RequestError(f"{source}: topology: two files are called {path.name}: rename one")
-    try:
-        return {str(path): plain_file.digest(path, follow=True) for path in paths}
-    except OSError as error:
-        raise RequestError(f"{source}: topology: {error.filename}: {error.strerror}") from error
+    found = {}
+    for path in paths:
+        try:
+            found[str(path)] = plain_file.digest(path, follow=True)
+        except OSError as error:
+            raise RequestError(f"{source}: topology: {path}: {error.strerror or error}") from error
+    return found
 
 
 def _recorded(scenario: Scenario, files: Files | None) -> inputs.Digests:

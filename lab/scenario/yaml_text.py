@@ -139,10 +139,9 @@ def parse(text: str, source: str) -> Any:
 
 def _not_yaml(text: str, error: yaml.MarkedYAMLError) -> str:
     """Return an error message that quotes the wrong line and suggests a correction."""
-    problem = error.problem or error.context or "it cannot be read"
-    if error.problem_mark is None:
-        return problem
-    number = error.problem_mark.line
+    problem, mark = str(error.problem), error.problem_mark
+    assert mark is not None  # a SafeLoader always says where
+    number = mark.line
     lines = text.split("\n")
     line = lines[number].strip()[:80] if number < len(lines) else ""
     cure = next(
