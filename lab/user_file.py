@@ -108,9 +108,9 @@ def check_rights(path: Path) -> None:
     """
     if os.geteuid() != 0 or os.environ.get(IN_VM):
         return
-    for each, noun in ((path, "file"), (path.resolve().parent, "folder")):
+    folder = path.resolve().parent
+    for each, what in ((path, "a file"), (folder, f"a file in a folder, {folder},")):
         status = each.stat()
-        what = "a file" if noun == "file" else f"a file in a folder, {each},"
         if status.st_uid not in (0, int(os.environ.get("SUDO_UID", "0"))):
             raise RequestError(
                 f"import {path}: root does not run {what} of another user. "

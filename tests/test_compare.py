@@ -95,6 +95,8 @@ def test_strategies_that_ran_for_different_times_are_a_warning_and_scenarios_hav
     (second / "scenario.yaml").write_text(re.sub("(?m)^name: .*$", "name: elsewhere", text))
     labels = [each.label for each in compare.grouped([first, second])]
     assert labels[1] == "elsewhere none"
+    assert "careful: these are different scenarios" in compare.report([first, second])
+    assert "different scenarios" not in said
     assert labels[0].endswith(" none")
     assert "=" not in labels[0]
 

@@ -117,6 +117,7 @@ def test_rates_have_three_digits_and_small_ones_are_zero():
         "0.0449",
         "0",
     ]
+    assert effects.number_text(effects.NOTHING) == "0.005"
     assert effects.number_text(None) == "nothing measured"
 
 

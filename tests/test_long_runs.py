@@ -117,6 +117,31 @@ def test_samples_near_the_start_and_near_a_change_stay_as_they_are(tmp_path, mon
     assert len(found) < 100
 
 
+@pytest.mark.usefixtures("is_short")
+def test_of_samples_near_changes_about_two_kilobytes_stay_as_they_are(tmp_path):
+    whole = [sample(n / 2, (n % 7, None)) for n in range(1, 401)]
+    every_s = 20  # so each sample is near a change
+    found = thinning.means(written(tmp_path / "run", whole), range(0, 200, every_s))
+    kept = next(n for n, each in enumerate(found) if each not in whole)
+    assert sum(len(json.dumps(each)) for each in whole[: kept - 1]) < thinning.THIN_BYTES
+    assert sum(len(json.dumps(each)) for each in whole[:kept]) >= thinning.THIN_BYTES
+    assert len(found) < 2 * kept + 200 / every_s
+
+
+@pytest.mark.usefixtures("is_short")
+def test_of_a_state_the_last_one_counts(tmp_path):
+    whole = [
+        {"t": n, "ap": {"wifi1": {"stations": n % 3, "mbps": n % 3}}, "user": {"ue1": {"tier": 2}}}
+        for n in range(1, 301)
+    ]
+    run = written(tmp_path / "run", whole)
+    found = [each["ap"]["wifi1"] for each in thinning.means(run)]
+    assert {each["stations"] for each in found} <= {0, 1, 2}
+    assert not {each["mbps"] for each in found} <= {0, 1, 2}
+    lows = thinning.extremes(run).samples[:-1:2]
+    assert {each["ap"]["wifi1"]["mbps"] for each in lows} == {0}
+
+
 def test_of_many_events_only_decisions_far_from_changes_are_left_out(tmp_path, monkeypatch):
     monkeypatch.setattr(thinning, "FULL_BYTES", 4096)
     monkeypatch.setattr(thinning, "LAST_EVENTS", 20)

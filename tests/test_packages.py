@@ -15,6 +15,7 @@ from cyclonedx.model.bom import Bom
 from packaging.version import Version
 
 from dashboard import exports
+from lab import __version__
 from lab.cli.commands import cli
 from lab.results import packages
 
@@ -81,6 +82,10 @@ def test_another_program_reads_the_same_from_the_bill_of_materials():
     assert {(each.purl.name, each.purl.version) for each in bom.components} == {
         (each.name, each.version) for each in found
     }
+    assert (bom.metadata.component.name, bom.metadata.component.version) == (
+        "mptcp-sdn-lab",
+        __version__,
+    )
     assert {each.value for part in bom.components for each in part.properties} == {
         value for each in found for value in (*each.hashes, each.marker) if value
     }

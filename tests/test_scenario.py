@@ -143,6 +143,58 @@ def test_a_path_of_no_scenario_says_what_is_wrong_with_it(tmp_path, made, why):
         scenario.load(str(path))
 
 
+BOUNDS = {  # by key: what is too small, the smallest and the largest value, what is too large
+    "duration_s": (0, 0.5, 86_400, 86_401),  # not below sample_interval_s
+    "sample_interval_s": (0.04, 0.05, 60, 61),
+    "rate_scale": (0, 0.01, 100, 101),
+    "slow_machine_rate_scale": (0, 0.01, 1, 1.01),
+    "seed": (-1, 0, 2**32 - 1, 2**32),
+    "minutes": (0, 0.01, 10_000, 10_001),
+    "multipath.receive_buffer_kb": (15, 16, 1_000_000, 1_000_001),
+    "traffic_parallel": (0, 1, 64, 65),
+    "traffic_volume_mb": (0, 0.01, 1_000_000, 1_000_001),
+    "traffic.1.parallel": (0, 1, 64, 65),
+    "traffic.1.rate_mbps": (0, 0.01, 10_000, 10_001),
+    "traffic.1.start_s": (-0.01, 0, 86_400, 86_401),
+    "traffic.1.stop_s": (0, 0.01, 86_400, 86_401),
+    "traffic.1.on_s": (0, 0.01, 86_400, 86_401),
+    "traffic.1.off_s": (0, 0.01, 86_400, 86_401),
+    "mobility.speed_min_mps": (0, 0.01, 5, 101),  # not above speed_max_mps
+    "mobility.speed_max_mps": (0, 5, 100, 101),
+    "mobility.pause_s": (-0.01, 0, 86_400, 86_401),
+}
+
+
+@pytest.mark.parametrize("key", BOUNDS)
+def test_a_value_may_be_as_small_and_as_large_as_its_bounds(key):
+    def load(value):
+        name = "moving_users" if "mobility" in key else "testbed_wifi_lte"
+        return scenario.load(name, Overrides(settings=(f"{key}={value}",)))
+
+    too_small, smallest, largest, too_large = BOUNDS[key]
+    for value in (smallest, largest):
+        load(value)
+    for value in (too_small, too_large):
+        with pytest.raises(RequestError, match=r"is out of range: write (at|more)"):
+            load(value)
+
+
+@pytest.mark.parametrize(("key", "most"), [("title", 200), ("question", 4000), ("expect", 4000)])
+def test_a_text_for_people_may_have_so_many_characters(load_testbed, key, most):
+    load_testbed(f"{key}={'x' * most}")
+    with pytest.raises(RequestError, match=f"at most {most} characters"):
+        load_testbed(f"{key}={'x' * (most + 1)}")
+
+
+def test_a_key_that_is_no_text_is_named_with_its_place():
+    raw = yaml.safe_load(SHARED_PIPE)
+    wrong = {"top": raw | {1: 2}, "topology": raw | {"topology": raw["topology"] | {1: 2}}}
+    for place, each in wrong.items():
+        with pytest.raises(RequestError) as refused:
+            from_data(each, "x.yaml")
+        assert str(refused.value) == f"x.yaml: {place}: key 1 is not a word: put it in quotes"
+
+
 def test_all_errors_are_reported_at_once(load_testbed):
     with pytest.raises(RequestError) as caught:
         load_testbed("seed=-1", "duration_s=0", "nonsense=1")

@@ -84,6 +84,15 @@ def test_a_number_has_the_unit_of_its_name_and_may_be_as_large_as_its_bounds(nam
         assert row.value is None or row.minimum <= row.value <= row.maximum
 
 
+def test_a_limit_of_tier_1_belongs_to_access_points_with_a_radio():
+    scenario = loading.load("moving_users")
+    limited = {each.split(".")[1] for each in targets.targets(scenario) if ".tier1_mbps" in each}
+    assert limited == set(scenario.network.ids("wifi", "lte"))
+    for ap in limited:
+        assert targets.targets(scenario)[f"cell.{ap}.tier1_mbps"].nullable
+        assert targets.check_flip(scenario, f"cell.{ap}.tier1_mbps", None) is None
+
+
 def test_after_a_change_of_strategy_its_parameters_are_the_targets(load_testbed):
     value = targets.check_flip(load_testbed(), "strategy", "meter_throttling")
     assert value["params"]["cth"] == 0.85
@@ -106,6 +115,9 @@ def test_a_change_has_wire_rates_and_unscaled_parameters(load_testbed):
     assert change("link.wifi.up", False) == targets.SetLinkUp("wifi", False)
     assert change("user.ue1.demand_mbps", 8.0) == targets.SetDemand("ue1", 2_000_000)
     assert change("user.ue1.demand_mbps", None) == targets.SetDemand("ue1", None)
+    assert change("cell.wifi1.tier1_mbps", 8.0) == targets.SetTier1Demand("wifi1", 2_000_000)
+    assert change("cell.wifi1.tier1_mbps", None) == targets.SetTier1Demand("wifi1", None)
+    assert change("link.wifi.up", True) == targets.SetLinkUp("wifi", True)
     assert change("cc", "lia") == targets.SetCongestionControl("lia")
     assert change("strategy.min_rate_mbps", 0.2) == targets.SetStrategyParameter(
         "min_rate_mbps", 0.2

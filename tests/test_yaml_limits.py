@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.bounded_json import LARGEST_INTEGER
 from lab.errors import RequestError
 from lab.scenario import loading
 from lab.scenario.loading import Overrides
@@ -53,6 +54,17 @@ def test_text_beyond_a_limit_is_refused_soon(text, why):
         parse(text, "file.yaml")
     assert time.monotonic() - began < 2
     assert len(str(refused.value)) < 500
+
+
+def test_a_value_may_have_64_levels_and_an_integer_15_digits_or_more():
+    assert parse("[" * 64 + "]" * 64, "x")
+    with pytest.raises(RequestError, match="deeper than 64"):
+        parse("[" * 65 + "]" * 65, "x")
+    most = LARGEST_INTEGER - 1
+    assert parse(f"[{most}, {-most}]", "x") == [most, -most]
+    for refused in (LARGEST_INTEGER, -LARGEST_INTEGER):
+        with pytest.raises(RequestError, match="too many digits"):
+            parse(f"a: {refused}", "x")
 
 
 def test_aliases_that_stand_for_little_are_read():

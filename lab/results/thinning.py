@@ -7,6 +7,7 @@ equally many samples, and each part becomes one or two samples.
 from __future__ import annotations
 
 import copy
+import json
 import math
 import threading
 from bisect import bisect_left
@@ -70,24 +71,23 @@ def means(folder: Path, times: Sequence[float] = ()) -> list[Line]:
 
     Of each part of a long run, one sample has the mean of every number, weighted by time. No part
     goes over one of `times`, in s, and the samples near them stay as they are (`BEFORE_S`,
-    `AFTER_S`), as far as there is memory for them.
+    `AFTER_S`), up to `THIN_BYTES` of them.
     """
     each = _part(folder, 1)
     if each == 1:
         return list(readable_samples(folder))
     marks = sorted({0.0, *times})
     kept: list[Line] = []
-    part, exact, was_s, was_place = _Part(), 0, 0.0, 0
-    most_exact = size_of(folder / "samples.jsonl") // each  # samples: as many as there are parts
+    part, exact_bytes, was_s, was_place = _Part(), 0, 0.0, 0
     for line in readable_samples(folder):
         place, is_near = bisect_left(marks, line["t"]), _is_near(marks, line["t"])
-        is_kept = is_near and exact < most_exact
+        is_kept = is_near and exact_bytes < THIN_BYTES
         if part.count and (part.count >= each or is_kept or place != was_place):
             kept.append(part.mean())
             part = _Part()
         if is_kept:
             kept.append(line)
-            exact += 1
+            exact_bytes += len(json.dumps(line))
         else:
             part.add(line, line["t"] - was_s)
         was_s, was_place = line["t"], place

@@ -28,8 +28,8 @@ class Files:
     """
 
     folder: Path
-    inside: Path | None = None
-    reads_anywhere: bool = False
+    inside: Path | None
+    reads_anywhere: bool
 
     def refused(self, path: Path) -> str:
         """Return why a code file must not run, or ""."""

@@ -341,7 +341,9 @@ def validate(model: type[Model], data: Any, source: str, *prefix: str | int) -> 
     wrong key. `prefix` has the outer keys under which `data` is in the file, for the error
     messages.
     """
-    problems = [f"{source}: {where([*prefix, *loc])}: {text}" for loc, text in _unmeasurable(data)]
+    problems = [
+        f"{source}: {where([*prefix, *loc]) or 'top'}: {text}" for loc, text in _unmeasurable(data)
+    ]
     if not problems:
         try:
             return model.model_validate(_tuples(data), strict=True)
@@ -399,7 +401,7 @@ def _unmeasurable(data: Any, *loc: str | int) -> Iterator[tuple[Loc, str]]:
     )
     for key, value in pairs:
         if isinstance(data, dict) and not isinstance(key, str):
-            yield loc or ("top",), f"key {show(key)} is not a word: put it in quotes"
+            yield loc, f"key {show(key)} is not a word: put it in quotes"
         else:
             yield from _unmeasurable(value, *loc, key)
 
