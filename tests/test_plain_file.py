@@ -62,7 +62,7 @@ def test_a_folder_a_pipe_and_a_device_are_no_files(tmp_path, follow):
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "folder", tmp_path / "pipe", "/dev/null"):
-        with pytest.raises(OSError, match="not a plain file|Is a directory"):
+        with pytest.raises(OSError, match=r"not a plain file|Is a directory"):
             plain_file.read(path, follow=follow)
 
 
