@@ -36,6 +36,21 @@ def test_lists_are_readable_by_people_and_programs(lab, what):
     assert str(first) in plain.output
 
 
+def test_the_list_of_scenarios_says_what_each_file_says(lab):
+    rows = {row["name"]: row for row in json.loads(lab("list", "scenarios", "--json").output)}
+    assert list(rows) == scenario.names()
+    for name in ("testbed_wifi_lte", "moving_users", "two_paths"):
+        row, loaded = rows[name], scenario.load(name)
+        for key in ("name", "title", "paper", "question", "expect", "minutes", "seed"):
+            assert row[key] == getattr(loaded, key)
+        assert (row["topology"], row["strategy"]) == (loaded.topology.kind, loaded.strategy.name)
+        assert (row["params"], row["cc"]) == (loaded.strategy.params, loaded.multipath.cc)
+        assert row["duration_s"] == loaded.duration_s
+        assert row["users"] == list(loaded.network.users)
+        assert row["multipath"] in (None, list(loaded.network.multipath))
+    assert rows["testbed_wifi_lte"]["multipath"] == ["ue2", "ue3"]
+
+
 def test_list_says_which_engine_runs_which_congestion_control(lab):
     rows = {row["name"]: row["engines"] for row in json.loads(lab("list", "cc", "--json").output)}
     assert "mininet" in rows["reno"]

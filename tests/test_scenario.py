@@ -3,6 +3,8 @@ valid."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 
 import pytest
@@ -16,6 +18,7 @@ from lab.scenario import schema
 from lab.scenario.flows import scaled_traffic
 from lab.scenario.loading import Overrides, experiment, from_data, resolved
 from lab.scenario.targets import check_flip
+from lab.topologies.families import TOPOLOGIES
 
 UNEVEN_PATHS = """
 name: uneven_paths
@@ -306,6 +309,41 @@ def test_settings_that_affect_results_change_the_experiment(load_testbed, settin
 def test_texts_do_not_change_the_experiment_but_the_engine_does(load_testbed):
     assert experiment(load_testbed("title=Other"), "sim") == experiment(load_testbed(), "sim")
     assert experiment(load_testbed(), "mininet") != experiment(load_testbed(), "sim")
+
+
+def test_without_files_the_experiment_is_the_digest_of_engine_and_settings(load_testbed):
+    loaded = load_testbed()
+    texts = ("title", "paper", "question", "expect", "minutes", "try", "slow_machine_rate_scale")
+    decides = {key: value for key, value in resolved(loaded).items() if key not in texts}
+    if decides["topology"]["air"] == "cell":  # as before there was a choice
+        del decides["topology"]["air"]
+    whole = json.dumps({"engine": "sim"} | decides, sort_keys=True)
+    assert experiment(loaded, "sim") == hashlib.sha256(whole.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_slow", "scale"),
+    [
+        ((), False, 1),
+        ((), True, 0.25),
+        (("rate_scale=auto",), True, 0.25),
+        (("rate_scale=0.5",), True, 0.5),
+    ],
+)
+def test_on_a_slow_machine_rates_are_scaled_unless_the_file_says_how(settings, is_slow, scale):
+    settings = ("slow_machine_rate_scale=0.25", *settings)
+    overrides = Overrides(settings=settings, slow_machine=is_slow)
+    assert scenario.load("two_paths", overrides).rate_scale == scale
+    assert scenario.load("two_paths", Overrides(settings=settings[:1])).rate_scale == 1
+
+
+def test_a_fault_in_a_topology_of_the_lab_is_no_error_of_the_user(monkeypatch):
+    def build(*_, **__):
+        raise KeyError("a fault")
+
+    monkeypatch.setattr(TOPOLOGIES["shared_bottleneck"], "build", build)
+    with pytest.raises(KeyError, match="a fault"):
+        from_data(yaml.safe_load(SHARED_PIPE), "shared_pipe.yaml")
 
 
 def test_another_strategy_drops_the_parameters_of_the_files_own(load_testbed):

@@ -187,6 +187,19 @@ def test_deleting(store):
         store.delete("b")
 
 
+def test_a_run_that_cannot_be_deleted_stays(store, monkeypatch):
+    folder = put(store.runs_folder, "a", result={})
+
+    def refuse(*_):
+        raise OSError(30, "Read-only file system")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", refuse)
+        with pytest.raises(LabError, match=f"delete {folder}: Read-only file system"):
+            store.delete("a")
+    assert statuses(store) == {"a": "complete"}
+
+
 @pytest.mark.parametrize("name", ["..", "../runs", "a/../a", ".hidden", "", "nope", "a\\b"])
 def test_names_that_lead_elsewhere_are_unknown(store, name):
     put(store.runs_folder, "a", result={})
