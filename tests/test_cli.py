@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from command_line import ROOT, lab, start
 
 from lab.cli.commands import cli
+from lab.results.tables import text_table
 from lab.scenario import loading as scenario
 
 __all__ = ["lab"]
@@ -254,3 +255,12 @@ def test_the_lab_works_without_the_packages_beside_it(argv):
     missing = argv[0] in ("reproduce", "bench")
     assert (done.returncode, "is missing. Copy it" in done.stderr) == (3 if missing else 0, missing)
     assert "Traceback" not in done.stderr
+
+
+def test_columns_of_numbers_are_aligned_at_the_right():
+    rows = [("a", 1, None, "x"), ("bbb", 22.5, 3, None)]
+    assert text_table(("name", "n", "seed", "text"), rows).splitlines() == [
+        "name       n  seed  text",
+        "a          1     -  x",
+        "bbb   22.500     3  -",
+    ]

@@ -187,6 +187,14 @@ def test_a_user_may_name_code_by_an_option(trap, marker, tmp_path, key):
     assert marker.exists()
 
 
+def test_a_folder_of_ones_own_may_have_the_name_of_a_runs_copies(trap, marker, key):
+    if key == "file":
+        folder = trap.parent.rename(trap.parent.with_name("extensions"))
+        done = lab("check", "two_paths", "--with", folder)
+        assert done.exit_code == 0, done.output
+        assert marker.exists()
+
+
 def test_code_with_a_trusted_digest_runs(run, marker, key):
     digest = hashlib.sha256((run / "doorway.py").read_bytes()).hexdigest()
     own = [("check", "two_paths", "--with", run / "extensions")] if key == "file" else []

@@ -186,6 +186,24 @@ def test_an_answer_about_a_long_run_is_made_once_for_all_who_ask_at_once(tmp_pat
     assert sorted(made) == ["a", "a", "b"]
 
 
+@pytest.mark.usefixtures("is_short")
+def test_the_last_answers_are_kept(tmp_path):
+    made = []
+
+    @thinning.in_turn
+    def answer(_folder, of):
+        made.append(of)
+        return of
+
+    run = written(tmp_path / "run", [sample(n, (1,)) for n in range(1, 100)])
+    several = list(range(thinning.ANSWERS + 5))
+    assert [answer(run, of) for of in several] == several
+    assert [answer(run, of) for of in several[5:]] == several[5:]
+    assert made == several
+    assert answer(run, 0) == 0
+    assert made == [*several, 0]
+
+
 def test_a_run_ten_times_as_long_takes_no_more_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(thinning, "FULL_BYTES", 10_000)
     monkeypatch.setattr(thinning, "THIN_BYTES", 20_000)

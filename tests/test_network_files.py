@@ -577,6 +577,20 @@ def test_files_for_data_are_read_anywhere_only_for_a_scenario_on_the_command_lin
     assert "there is no file" in refused("check", path, "--set", "topology.miniedit=none.mn")
 
 
+@pytest.mark.parametrize("key", ["miniedit", "graphml"])
+def test_a_file_that_cannot_be_read_or_is_too_large_is_refused(key, tmp_path):
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(64 * 2**20 + 1)
+    said = {
+        "/proc/self/mem": "read /proc/self/mem: Input/output error",  # also for root
+        "large": f"read {tmp_path / 'large'}: it is larger than 64 MiB",
+        "none": f"there is no file {tmp_path / 'none'}",
+        "": "is not the path of a file",
+    }
+    for name, wrong in said.items():
+        assert wrong in refused("check", scenario(tmp_path, {key: name}))
+
+
 def test_names_that_fit_stay_and_all_are_different():
     names = [
         "s1",

@@ -6,17 +6,20 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from typing import Annotated, Literal
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field
 
 from lab.errors import RequestError
 from lab.scenario import loading as scenario
 from lab.scenario import schema
 from lab.scenario.flows import scaled_traffic
 from lab.scenario.loading import Overrides, experiment, from_data, resolved
+from lab.scenario.schema import Multipath, Part
 from lab.scenario.targets import check_flip
 from lab.topologies.families import TOPOLOGIES
 
@@ -112,6 +115,51 @@ def test_an_error_names_key_value_and_correction(load_testbed, setting, message)
     assert str(caught.value).startswith("testbed_wifi_lte.yaml: ")
     assert message in str(caught.value)
     assert caught.value.exit_code == 2
+
+
+class Mine(Part):
+    at_most: Annotated[int, Field(le=5)] = 1
+    less: Annotated[float, Field(lt=5)] = 1
+    at_least: Annotated[int, Field(ge=5)] = 6
+    more_ms: Annotated[float, Field(gt=5)] = 6
+    entries: Annotated[tuple[int, ...], Field(min_length=2, max_length=3)] = (1, 2)
+    mapping: dict[str, int] = {}
+    part: Multipath = Multipath()
+    text: Annotated[str, Field(pattern="^[a-z]+$")] = "a"
+    is_on: bool = False
+    choice: Literal["one", "two"] = "one"
+    loss: Annotated[float, Field(ge=0, le=1)] = 0
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "wrong"),
+    [
+        ("at_most", 6, "6 is out of range: write at most 5"),
+        ("less", 5, "5 is out of range: write less than 5"),
+        ("at_least", 4, "4 is out of range: write at least 5"),
+        ("more_ms", 5, "5 is out of range: write more than 5 ms"),
+        ("more_ms", "7 ms", "'7 ms' is not a number in ms: write 7"),
+        ("more_ms", None, "null is not a number in ms"),
+        ("at_most", 1.5, "1.5 is not a whole number"),
+        ("entries", 5, "5 is not a list"),
+        ("entries", [1], "holds 1 entries: write at least 2"),
+        ("entries", [1, 2, 3, 4], "holds 4 entries: write at most 3"),
+        ("mapping", 5, "5 is not a mapping"),
+        ("part", 5, "5 is not a mapping"),
+        ("text", 5, "5 is not text"),
+        ("text", "A", "'A' does not fit ^[a-z]+$"),
+        ("is_on", "on", "'on' is not true or false"),
+        ("choice", "on", "'on' is unknown (did you mean 'one'?): choose from one, two"),
+        ("loss", 5, "5 is no fraction from 0 to 1: write 0.05 for 5 %"),
+        ("loss", 200, "200 is no fraction from 0 to 1"),
+        ("loss", -1, "-1 is no fraction from 0 to 1"),
+    ],
+)
+def test_each_kind_of_wrong_value_has_its_cure(key, value, wrong):
+    with pytest.raises(RequestError) as refused:
+        schema.validate(Mine, {key: value}, "x.yaml", "outer", 0)
+    assert str(refused.value) == f"x.yaml: outer[1].{key}: {wrong}"
+    assert schema.validate(Mine, {}, "x.yaml").at_least == 6
 
 
 @pytest.mark.parametrize(

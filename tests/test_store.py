@@ -106,7 +106,14 @@ def test_every_run_has_the_same_fields_and_only_a_finished_one_has_figures(store
         "users": {"ue1": {"kind": "multipath"}},
         "mptcp": {"verified": True},
     }
-    put(store.runs_folder, "finished", result=result)
+    told = {
+        "experiment": "0" * 64,
+        "params": {"cth": 0.5},
+        "cc": "lia",
+        "duration_s": 6.0,
+        "rate_scale": 0.5,
+    }
+    put(store.runs_folder, "finished", result=result, **told)
     put(store.runs_folder, "running")
     put(store.runs_folder, "cut", pid_started=1)
     edited = put(store.runs_folder, "edited", result=result | {"scenario_sha256": "0" * 64})
@@ -123,6 +130,9 @@ def test_every_run_has_the_same_fields_and_only_a_finished_one_has_figures(store
     }
     finished = store.get("finished")
     assert {key: finished[key] for key in figures} == figures
+    assert {key: finished[key] for key in told} == told
+    assert (finished["scenario"], finished["strategy"], finished["engine"]) == ("s", "none", "sim")
+    assert (finished["seed"], finished["started"]) == (1, "2026-01-01T00:00:08")
     for name, status in (("running", "running"), ("cut", "cut"), ("edited", "changed")):
         doc = store.get(name)
         assert doc["status"] == status
@@ -185,6 +195,10 @@ def test_deleting(store):
     assert statuses(store) == {"b": "running"}
     with pytest.raises(RequestError, match="Stop it first"):
         store.delete("b")
+    (store.runs_folder / ".deleted-c-1").mkdir()  # of a process that was killed
+    put(store.runs_folder, "d", result={})
+    store.delete("d")
+    assert [each.name for each in store.runs_folder.iterdir()] == ["b"]
 
 
 def test_a_run_that_cannot_be_deleted_stays(store, monkeypatch):

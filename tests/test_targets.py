@@ -42,7 +42,8 @@ def test_a_valid_value_is_accepted(load_testbed, target, value, expected):
     ("target", "value", "message"),
     [
         ("cell.wifi1.ue1.rate_mbps", "20", "'20' is not a number in Mb/s"),
-        ("cell.wifi1.ue1.rate_mbps", 0, "0 is not within 0.001 to 10000 Mb/s"),
+        ("cell.wifi1.ue1.rate_mbps", 0, "0 is not within 0.001 to 10000 Mb/s$"),
+        ("cell.wifi1.ue1.rate_mbps", 10001, "10001 is not within 0.001 to 10000 Mb/s$"),
         ("cell.wifi1.ue1.rate_mbps", float("nan"), "is not a number"),
         ("cell.wifi1.ue1.rate_mbps", None, "null is not a number"),
         ("cell.wifi1.ue1.rate_mbps", True, "true is not a number"),
@@ -82,6 +83,15 @@ def test_a_number_has_the_unit_of_its_name_and_may_be_as_large_as_its_bounds(nam
             with pytest.raises(RequestError, match=f"{row.name}: .* is not within"):
                 targets.check_flip(scenario, row.name, bound + outside)
         assert row.value is None or row.minimum <= row.value <= row.maximum
+
+
+def test_a_radio_rate_that_follows_from_the_place_cannot_be_set(load_testbed):
+    def names(scenario):
+        return [each for each in targets.targets(scenario) if each.startswith("cell.")]
+
+    assert "cell.wifi1.ue1.rate_mbps" in names(load_testbed())
+    assert not any("wifi" in each for each in names(load_testbed("topology.air=wmediumd")))
+    assert all(each.endswith(".tier1_mbps") for each in names(loading.load("moving_users")))
 
 
 def test_a_limit_of_tier_1_belongs_to_access_points_with_a_radio():
@@ -133,5 +143,9 @@ def test_loss_in_percent_is_refused_with_the_fraction():
         "traffic": [{"user": "ue1"}],
         "topology": {"kind": "parallel_paths", "paths": [{"rate_mbps": 5}]},
     }
-    with pytest.raises(RequestError, match=r"write 0\.05 for 5 %"):
-        targets.check_flip(from_data(raw, "x"), "link.path1.loss", 5)
+    scenario = from_data(raw, "x")
+    for value, cure in ((5, ": write 0.05 for 5 %"), (101, ""), (-0.5, "")):
+        with pytest.raises(RequestError) as refused:
+            targets.check_flip(scenario, "link.path1.loss", value)
+        said = f"link.path1.loss: {value:g} is not within 0 to 1 fraction{cure}"
+        assert str(refused.value) == said

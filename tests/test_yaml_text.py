@@ -67,6 +67,13 @@ def test_a_value_may_have_64_levels_and_an_integer_15_digits_or_more():
             parse(f"a: {refused}", "x")
 
 
+def test_aliases_may_stand_for_a_hundred_thousand_values():
+    hundred, rest = f"&a [{', '.join('x' * 99)}]", ", *a" * 998 + ", x" * 99  # lists count, too
+    assert len(parse(f"[{hundred}{rest}]", "x")) == 999 + 99
+    with pytest.raises(RequestError, match="stand for more than 100000 values"):
+        parse(f"[{hundred}{rest}, x]", "x")
+
+
 def test_aliases_that_stand_for_little_are_read():
     assert parse("a: &a {b: [1, 2]}\nc: *a\nd: [*a, *a]", "x")["d"] == [{"b": [1, 2]}] * 2
     assert parse("a: &a {b: 1}\nc: {<<: *a, d: 2}", "x")["c"] == {"b": 1, "d": 2}

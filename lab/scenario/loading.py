@@ -594,7 +594,7 @@ def _renamed(data: Any, names: Mapping[str, str]) -> Any:
         return {key: _renamed(value, names) for key, value in data.items()}
     if isinstance(data, list):
         return [_renamed(each, names) for each in data]
-    return names.get(data, data) if isinstance(data, str) else data
+    return names.get(data, data)
 
 
 def input_files(scenario: Scenario, engine: str) -> dict[str, str]:
