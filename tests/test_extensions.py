@@ -114,6 +114,23 @@ def test_the_emulation_gets_the_c_half(my):
     assert ebpf.law_sources()["scalable"] == my / "scalable.c"
 
 
+@pytest.mark.parametrize(("engine", "name"), [("sim", "scalable.py"), ("mininet", "scalable.c")])
+def test_only_the_half_of_the_engine_belongs_to_the_experiment(my, engine, name):
+    def used():
+        extensions._registered.clear()
+        extensions.add(my)
+        scenario = loading.load("two_paths", Overrides(cc="scalable"))
+        files = [each.path for each in loading.user_files(scenario, engine)]
+        return files, loading.experiment(scenario, engine)
+
+    first = used()
+    assert first[0] == [my / name]
+    for each in ("scalable.py", "scalable.c"):
+        (my / each).write_bytes((my / each).read_bytes() + b"\n")
+        assert (used() == first) == (each != name)
+        first = used()
+
+
 # Refused files
 
 
