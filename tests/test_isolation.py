@@ -71,7 +71,8 @@ def test_a_command_runs_nothing_from_the_folder_it_is_typed_in(traps, words):
     assert done.returncode in (0, 3), done.stderr  # 3: `doctor`, on a machine that lacks something
 
 
-def test_the_module_runs_nothing_from_there_either(traps):
+@pytest.mark.parametrize("path", ["{traps}:{lab}", "{lab}"])
+def test_the_module_runs_nothing_from_there_either(traps, path):
     shutil.rmtree(
         traps / "lab"
     )  # Python itself imports a folder of this name before any of our code
@@ -84,7 +85,7 @@ def test_the_module_runs_nothing_from_there_either(traps):
         "lab",
         "list",
         "strategies",
-        PYTHONPATH=f"{traps}:{ROOT}",
+        PYTHONPATH=path.format(traps=traps, lab=ROOT),
     )
     assert done.returncode == 0, done.stderr
     assert not sprung

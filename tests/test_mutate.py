@@ -248,6 +248,20 @@ def test_what_the_first_test_waits_for_is_not_its_time(small_lab, tmp_path):
     assert known.seconds["tests/test_some.py::test_nobody"] < 0.5
 
 
+def test_lines_of_an_audit_hook_are_recorded(tmp_path):
+    (tmp_path / "lab").mkdir()
+    hook = "import sys\n\n\ndef hear(event, _):\n    event = str(event)\n\n\nsys.addaudithook(hear)\n"
+    (tmp_path / "lab" / "hook.py").write_text(hook)
+    lines = tmp_path / "lines"
+    code = f"Recorder({str(tmp_path)!r}).begin({str(lines)!r})\nimport lab.hook\nopen('/dev/null')"
+    subprocess.run(
+        [sys.executable, "-P", "-c", f"from torture.reached import Recorder\n{code}"],
+        env={"PYTHONPATH": f"{tmp_path}:{mutate.ROOT / 'tests'}"},
+        check=True,
+    )
+    assert "lab/hook.py:5" in lines.read_text().splitlines()
+
+
 def test_each_folder_of_tests_runs_alone():
     """Two of them have a `conftest` from which their tests import."""
     files = ["tests/a/test_1.py", "tests/test_2.py", "tests/b/test_3.py", "tests/a/c/test_4.py"]

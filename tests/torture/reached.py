@@ -16,6 +16,11 @@ FOLDERS = ("controller", "lab", "dashboard")
 NOT = "lab/engines/sim/core"  # it takes most of the time, and is compiled
 
 
+def _add_traced(hook, add=sys.addaudithook):
+    hook.__cantrace__ = True  # Python traces no other hook
+    add(hook)
+
+
 class Recorder:
     def __init__(self, root: str) -> None:
         """`root` is the folder of the lab."""
@@ -25,7 +30,8 @@ class Recorder:
         self._file = -1
 
     def begin(self, path: str) -> None:
-        """Write into the file `path` from now on, also in new threads."""
+        """Write into the file `path` from now on, also in new threads and in audit hooks."""
+        sys.addaudithook = _add_traced
         if self._file >= 0:
             os.close(self._file)
         self._seen = set()
