@@ -10,6 +10,7 @@ from lab.frame import Frame, UserSample
 from lab.metrics import Watched
 from lab.results import effects
 from lab.results.stretches import Span
+from lab.results.stretches import Span
 
 UE1 = Watched("user", "ue1", "mbps")
 EVERYBODY = Watched("user", "*", "mbps")
@@ -44,6 +45,14 @@ def test_samples_far_from_the_change_do_not_count():
 def test_a_window_ends_at_the_next_change_and_begins_at_the_last():
     found = effects.effect(frames(step_at(20)), 20.0, [16.0, 20.0, 23.0], UE1)
     assert (found.seconds_before, found.seconds, found.is_final) == (4, 3, True)
+    assert found.spans == (Span(16, 20), Span(20, 23))
+
+
+def test_a_sample_that_began_before_the_change_and_ended_after_it_counts_on_no_side():
+    run = frames(lambda t: 3.0 if t < 20.5 else 100.0 if t == 21 else 6.0, step=1.0)
+    found = effects.effect(run, 20.5, [20.5], UE1)
+    assert (found.before, found.after) == (3, 6)
+    assert (found.seconds_before, found.seconds) == (9, 9)
 
 
 def test_a_window_ends_when_the_watched_traffic_ends():
@@ -63,6 +72,9 @@ def test_the_sum_over_all_users():
 def test_a_measurement_that_goes_on_is_not_final():
     found = effects.effect(frames(step_at(20), until=24), 20.0, [20.0], UE1)
     assert (found.seconds, found.is_final) == (4, False)
+    assert found.spans == (Span(10, 20), Span(20, 24))
+    begun = effects.effect(frames(step_at(20), until=24), 24.0, [24.0], UE1, acts_s=26.0)
+    assert begun.spans[1] == Span(26, 26)
 
 
 @pytest.mark.parametrize("at", [0.0, 40.0])
@@ -142,6 +154,10 @@ def test_the_swing_before_another_change_does_not_count_nor_a_time_too_short_for
     found = effects.effect(run, 30.0, [10.0, 30.0], UE1)
     assert effects.usual(run, 30.0, [10.0, 30.0], found)[1:] == (3, 3)
     assert effects.usual(run, 30.0, [27.0, 30.0], found) is None
+    assert effects.usual(run, 30.0, [30.0], found) == (Span(20, 30), 3, 20)
+    early = frames(lambda t: 1.0 if t <= 5 else 3.0)
+    found = effects.effect(early, 30.0, [30.0], UE1)
+    assert effects.usual(early, 30.0, [30.0], found) == (Span(20, 30), 2, 3)
     assert effects.is_clear(found, None)
 
 

@@ -250,7 +250,9 @@ def test_what_the_first_test_waits_for_is_not_its_time(small_lab, tmp_path):
 
 def test_lines_of_an_audit_hook_are_recorded(tmp_path):
     (tmp_path / "lab").mkdir()
-    hook = "import sys\n\n\ndef hear(event, _):\n    event = str(event)\n\n\nsys.addaudithook(hear)\n"
+    hook = (
+        "import sys\n\n\ndef hear(event, _):\n    event = str(event)\n\n\nsys.addaudithook(hear)\n"
+    )
     (tmp_path / "lab" / "hook.py").write_text(hook)
     lines = tmp_path / "lines"
     code = f"Recorder({str(tmp_path)!r}).begin({str(lines)!r})\nimport lab.hook\nopen('/dev/null')"
