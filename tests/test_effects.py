@@ -10,7 +10,6 @@ from lab.frame import Frame, UserSample
 from lab.metrics import Watched
 from lab.results import effects
 from lab.results.stretches import Span
-from lab.results.stretches import Span
 
 UE1 = Watched("user", "ue1", "mbps")
 EVERYBODY = Watched("user", "*", "mbps")
