@@ -22,6 +22,11 @@ def rate(frame):
         ([0.0, 10.0], [(0.0, 10), (10, 30)]),
         ([10.0, 10.4, 20.0], [(0, 10), (10.4, 20), (20, 30)]),
         ([10.0, 30.0], [(0, 10), (10, 30)]),
+        ([10.0, 29.9, 31.0], [(0, 10), (10, 29.9), (29.9, 30)]),
+        ([0.5], [(0.5, 30)]),  # within 1 s of the start
+        ([10.0, 11.0], [(0, 10), (11, 30)]),
+        ([10.0, 11.1], [(0, 10), (10, 11.1), (11.1, 30)]),
+        ([10.0, 10.9, 11.8], [(0, 10), (11.8, 30)]),  # each within 1 s of the one before
     ],
 )
 def test_changes_begin_stretches(times, spans):
@@ -31,6 +36,7 @@ def test_changes_begin_stretches(times, spans):
 def test_a_stretch_names_the_changes_that_began_it():
     found = stretches([10.0, 10.4, 20.0], 30.0)
     assert [each.begun_by for each in found] == [(), (0, 1), (2,)]
+    assert [each.begun_by for each in stretches([0.0, 12.0, 30.0], 30.0)] == [(0,), (1,)]
 
 
 def test_the_mean_of_a_span_holds_nothing_of_its_neighbours():
