@@ -72,17 +72,17 @@ def _path(
     """Choose a path for a subflow: a shortest path that shares few arcs with earlier subflows.
 
     An arc is one direction of a link. `used` counts the arcs on the paths of the connection's
-    earlier subflows. The result is `present` if no shortest path shares fewer arcs, or if no path
-    leads to the destination.
+    earlier subflows. The result is `present` if no shortest path shares fewer arcs, and None if no
+    path leads to the destination.
     """
     if not used and present is not None:  # 1
         return present
     source, destination = (graph.vertex.get(end) for end in subflow.ends)
     if source is None or destination is None:
-        return present
+        return None
     found = simple_paths(graph, source, destination, extra_hops=0)
     if not found:
-        return present
+        return None
     fewest = min(_shared(path, used) for path in found)
     if present is not None and _shared(present, used) <= fewest:  # 2
         return present

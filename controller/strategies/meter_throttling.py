@@ -68,9 +68,6 @@ class MeterThrottlingParams(StrategyParams):
         ge=0.01,
         le=1000,
     )
-    interval_s: float = param(
-        2.0, "s", "Time between two control steps (execution interval)", ge=0.2, le=60
-    )
     categorisation_interval_s: float = param(
         2.0, "s", "Time between two choices of the primary connections", ge=0.2, le=120
     )

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller.command import SetBackup
+from controller.command import SetBackup, Throttle, Unthrottle
 from controller.control import Control
 from controller.observation import AccessPoint, Association, Observation, Subflow
 from controller.strategies.meter_throttling import MOST_DRAIN_STEPS
@@ -55,8 +55,10 @@ class Network:
                 if isinstance(each.command, SetBackup):
                     key = each.command.subflow
                     self.subflows[key] = replace(self.subflows[key], backup=each.command.backup)
-                else:
-                    self.limit_bps = getattr(each.command, "rate_bps", None)
+                elif isinstance(each.command, Throttle):
+                    self.limit_bps = each.command.rate_bps
+                elif isinstance(each.command, Unthrottle):
+                    self.limit_bps = None
             self.now_ns += 2 * 10**9
         return self
 
@@ -148,3 +150,27 @@ def test_a_changed_parameter_uses_the_subflow_once_more():
     network = Network().steps(2, CONGESTED)
     network.control.change({"at_floor": "keep"})
     assert not network.steps(1, CONGESTED).is_backup
+
+
+def test_a_limit_is_lifted_once():
+    network = Network().steps(1, CONGESTED)
+    lifted = network.decided[0]
+    network.steps(1, CONGESTED, left_bps=FLOOR)
+    assert lifted.command is None  # there was none yet
+    network = Network(floor_steps=2).steps(2, CONGESTED)
+    assert network.decided[0].command == Unthrottle("wifi1")
+    network.steps(1, CONGESTED, left_bps=FLOOR)
+    assert (network.decided[0].subject, network.decided[0].command) == ("wifi1", None)
+
+
+@pytest.mark.parametrize(("left_bps", "limit_bps"), [(FLOOR // 2, None), (FLOOR // 2 - 1, FLOOR)])
+def test_the_limit_is_back_when_less_than_half_of_the_floor_is_sent(left_bps, limit_bps):
+    network = Network().steps(1, CONGESTED).steps(1, CONGESTED, left_bps=left_bps)
+    assert network.limit_bps == limit_bps
+
+
+def test_room_is_four_times_the_floor_and_no_less():
+    for room, used in ((4.0, True), (4.01, False)):
+        network = Network(room_factor=room).steps(3, CONGESTED)
+        network.limit_bps = 4 * FLOOR
+        assert network.steps(1, None).is_backup != used  # without a report the limit stays

@@ -176,12 +176,11 @@ def _divided(group: _Group, level: Array, present: Array) -> Array:
     The rates of a connection's paths add up to its rate in `level`. They differ as little as
     possible from the rates of the paths in `present`.
     """  # 5, 6
-    if not group.capacity_bps:
-        most = np.array(group.most)
-        return present if _is_good(group, level, present) else most
+    unit, most = group.unit, np.array(group.most)
     if _is_good(group, level, present):
         return present
-    unit, most = group.unit, np.array(group.most)
+    if not group.capacity_bps:
+        return most
     start = np.minimum(present, most) / unit
     matrix, totals = group.matrix(), group.totals()
     rows = np.vstack([matrix, -totals])

@@ -31,7 +31,6 @@ class SelectingParams(StrategyParams):
     The paper gives no values, so the defaults are ours.
     """
 
-    interval_s: float = param(2.0, "s", "Time between two selections", ge=0.2, le=60)
     rl_max_kb: float = param(
         0.0,
         "kB",
@@ -86,10 +85,6 @@ class Situation:
     now_ns: int
     connections: frozenset[str]
     alone: bool
-
-    @property
-    def connection(self) -> str:
-        return self.subflows[0].connection
 
     @property
     def numbers(self) -> tuple[int, ...]:

@@ -115,7 +115,8 @@ class SubflowSelection(Selecting):
         self._trials = {
             name: each for name, each in self._trials.items() if name in situation.connections
         }
-        trials = self._trials.setdefault(situation.connection, Trials(self.params, HEAD_START_S))
+        connection = situation.subflows[0].connection
+        trials = self._trials.setdefault(connection, Trials(self.params, HEAD_START_S))
         measured_bps, numbers = (trials.measured() or 0.0) * FRAME_BITS, situation.numbers
         used = tuple(n for n, number in enumerate(numbers) if number in trials.incumbent)
         coupled = self._is_coupled(situation, used, measured_bps)

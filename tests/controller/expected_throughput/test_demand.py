@@ -127,3 +127,29 @@ def test_a_private_arc_is_a_limit_of_a_connection_in_max_min_rates():
     assert rates["a"][0] == pytest.approx(1.0e6, rel=1e-4)
     assert rates["b"][0] == pytest.approx(5.5e6, rel=1e-4)
     assert rates["c"][0] == pytest.approx(5.5e6, rel=1e-4)
+
+
+def test_a_window_begins_anew_after_a_time_without_a_rate_or_without_the_connection():
+    """Its two parts together would be longer than a window."""
+    idle = [subflow("a", 0)]
+    assert "a" in needs(idle, idle, idle, apart_s=0.4)
+    assert needs(idle, [subflow("a", None)], idle, apart_s=0.4) == {}
+    assert needs(idle, [], idle, apart_s=0.4) == {}
+
+
+def test_a_connection_that_sends_nine_tenths_of_its_rate_needs_all_it_can_get():
+    assert needs([subflow("a", 1_800_000)]) == {}
+    assert "a" in needs([subflow("a", 1_799_000)])
+
+
+def test_the_rates_of_a_window_count_by_how_long_they_lasted():
+    """A tenth of the time at the full rate, and nothing else: far less than the mean of the two."""
+    demands, times = Demands(), ((0.0, 0), (0.1, 2_000_000), (1.0, 0))
+    for now_s, rate_bps in times:
+        demands.observe(Observation(round(now_s * NS_PER_S), subflows=(subflow("a", rate_bps),)))
+    assert 1.2 * 200_000 <= demands.needs_bps["a"] <= 1.33 * 200_000
+
+
+def test_a_backup_subflow_adds_nothing_to_what_a_connection_may_send():
+    backup = replace(subflow("a", 0, number=2), backup=True)
+    assert needs([subflow("a", 1_900_000), backup]) == {}

@@ -102,3 +102,17 @@ def test_a_subflow_that_loses_its_share_is_backup_before_its_pacing_ends():
     network.change("access2", 20_000)
     order = [each.command for each in network.decided if each.subject == "ue1-1/2"]
     assert order == [SetBackup(("ue1-1", 2), True), Expect(("ue1-1", 2), None)]
+
+
+@pytest.mark.parametrize("connections", [1, 2])
+@pytest.mark.parametrize(("part", "stays"), [(0.999, True), (0.997, False), (1.001, False)])
+def test_rates_stay_if_they_are_within_a_five_hundredth_and_overload_nothing(
+    connections, part, stays
+):
+    """One connection alone has no competitor, so it gets what the arc carries."""
+    names, equal = "ab"[:connections], 9e6 / connections
+    present = dict.fromkeys(names, (part * equal,))
+    found = max_min_rates([9e6], {name: [{0: 1.0}] for name in names}, present)
+    assert (found == present) == stays
+    if not stays:
+        assert [rate for (rate,) in found.values()] == pytest.approx([equal] * connections, 1e-5)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import joint_chain
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from controller.strategies.subflow_selection import forecast
 from controller.strategies.subflow_selection.forecast import (
@@ -70,6 +72,15 @@ def test_rare_windows_do_not_change_the_mean(monkeypatch):
     monkeypatch.setattr(forecast, "RARE", 0.0)
     assert forecast.largest_state(subject) == 64
     assert forecast.mean_window(subject, OtherRates()) == pytest.approx(short, rel=1e-6)
+
+
+@given(st.floats(0.01, 0.9))
+def test_the_largest_state_is_the_first_one_that_is_rarely_reached_without_a_loss(loss):
+    """BALIA adds at most 1/w per segment, so w grows before a loss with this probability."""
+    last = forecast.largest_state(chain(largest=512, loss=loss))
+    grown = np.cumprod([(1 - loss) / w / ((1 - loss) / w + loss) for w in range(2, last + 1)])
+    assert grown[-1] < forecast.RARE
+    assert len(grown) == 1 or grown[-2] >= forecast.RARE
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,26 @@ def test_the_best_sets_of_four_five_and_six_paths():
         )
 
 
+def test_a_set_may_need_exactly_the_limit():
+    needed = estimate(FIFTEEN[:3], Model()).buffer_bytes
+    for search in (
+        lambda most: greedy(FIFTEEN, Model(), most),
+        lambda most: greedy(FIFTEEN, Model(), most, "tentative"),
+        lambda most: exhaustive(FIFTEEN, Model(), most, 6),
+    ):
+        assert numbers(search(needed)) == [1, 2, 3]
+        assert numbers(search(needed * (1 - 1e-9))) != [1, 2, 3]
+
+
+def test_the_exhaustive_search_tries_no_larger_set_than_asked():
+    for most in (1, 2):
+        sets = [each for size in range(1, most + 1) for each in combinations(FIFTEEN, size)]
+        best = max(estimate(each, Model()).throughput_bps for each in sets)
+        choice = exhaustive(FIFTEEN, Model(), 1e6 * KB, most)
+        assert len(choice.chosen) <= most
+        assert choice.estimate.throughput_bps == best
+
+
 def test_one_path_is_always_chosen():
     assert (
         greedy(FIFTEEN[14:], Model(), 0.001).chosen
