@@ -90,5 +90,5 @@ def test_a_parameter_without_bounds_is_a_finite_number_all_the_same(value):
         offset: float = param(0.0, "s", "Any number")
 
     assert checked_params(Own, {"offset": -1e300}, "set").offset == -1e300
-    with pytest.raises(ParamsRefused, match="parameter offset = .*finite"):
+    with pytest.raises(ParamsRefused, match=r"parameter offset = .*finite"):
         checked_params(Own, {"offset": value}, "set")

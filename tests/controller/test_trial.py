@@ -6,11 +6,13 @@ from collections.abc import Callable
 from itertools import pairwise
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from controller.observation import Subflow
-from controller.strategies.trial import TrialParams, Trials, packets_of
+from controller.strategies.trial import Goodput, TrialParams, Trials, packets_of, standard_errors
 
 SECOND = 1_000_000_000
 Rates = Callable[[frozenset[int]], float]  # packets per second of a set of subflows
@@ -38,6 +40,15 @@ class Connection:
                     sent_packets=sent if self.counted else None)
             for n, sent in self.sent.items()
         )  # fmt: skip
+
+    def trials_s(self) -> list[tuple[int, int]]:
+        """Begin and end of each trial."""
+        times = [
+            int(each.split(":")[0])
+            for each in self.reasons
+            if "trial of" in each or "ended" in each
+        ]
+        return list(zip(times[::2], times[1::2], strict=False))
 
     def run(self, seconds: int, *candidates: set[int]) -> Connection:
         commanded = [self.used[-1]] * (self.late + 1)
@@ -187,3 +198,77 @@ def test_a_packet_that_was_sent_twice_counts_once():
     two = Subflow("c", 2, "ue1", "", "a:1", "b:2", sent_packets=50, lost_packets=3)
     assert packets_of([one, two]) == {1: 91, 2: 47}
     assert packets_of([one, Subflow("c", 3, "ue1", "", "a:1", "b:2")]) is None
+
+
+samples = st.lists(st.integers(0, 1000).map(float), min_size=4, max_size=20)
+
+
+@given(samples, samples)
+def test_standard_errors_are_those_of_a_t_test(one, other):
+    expected = stats.ttest_ind(one, other)
+    if len({*one}) > 1 < len({*other}) and abs(expected.statistic) < 100:
+        assert standard_errors(Goodput(one), Goodput(other)) == pytest.approx(expected.statistic)
+
+
+@pytest.mark.parametrize(
+    ("more", "lasts_s", "kept"),
+    [
+        (160, 5, True),  # 2.75 standard errors with the first four samples, after one second
+        (130, 6, True),  # 2.2 with four samples, enough with five
+        (100, 10, False),  # 2.0 with six samples, until the time is over
+        (-160, 5, False),
+        (-130, 7, False),
+        (-100, 10, False),
+    ],
+)
+def test_a_trial_ends_as_soon_as_two_and_a_half_standard_errors_are_between_the_sets(
+    more, lasts_s, kept
+):
+    connection = Connection(
+        lambda used: (900, 1100)[connection.t_s % 2] + (more if used == {1, 2} else 0), noise=0
+    )
+    connection.trials = Trials(TrialParams(trial_budget=0.5))
+    (began_s, ended_s), *_ = connection.run(40).run(30, {1, 2}).trials_s()
+    assert began_s == 41
+    assert ended_s - began_s == lasts_s
+    assert (connection.used[ended_s] == {1, 2}) == kept
+
+
+@pytest.mark.parametrize(("rate", "kept"), [(1029, False), (1031, True)])
+def test_a_set_must_carry_three_percent_more_to_be_kept(rate, kept):
+    connection = Connection(table(1000, _12=rate), noise=0).run(60, {1, 2})
+    assert any("subflows 1, 2 in use" in each for each in connection.reasons) == kept
+
+
+@pytest.mark.parametrize("late", [0, 2])
+def test_the_first_second_of_a_set_does_not_count(late):
+    """Windows grow again in it: the connection carries little whenever its set has changed."""
+    connection = Connection(lambda used: 10 if [used] != connection.used[-2:-1] else carried(used),
+                            noise=0, late=late)  # fmt: skip
+    connection.trials = Trials(TrialParams(trial_budget=0.5))
+    carried = table(1000, _12=900, _13=1200)
+    connection.run(200, {1, 2})
+    assert len(connection.trials_s()) > 1
+    assert connection.trials.measured() == pytest.approx(1000, abs=2)
+    connection.run(100, {1, 3})
+    assert connection.trials.measured() == pytest.approx(1200, abs=2)
+
+
+def test_a_failed_set_waits_twice_as_long_each_time_and_no_other_set_waits_for_it():
+    connection = Connection(table(1000, _12=990, _13=995), noise=0)
+    connection.trials = Trials(TrialParams(trial_budget=0.5), head_start_s=60)
+    trials = connection.run(150, {1, 2}).trials_s()
+    pauses = [began - ended for (_, ended), (began, _) in pairwise(trials)]
+    assert pauses == [20, 40]
+    connection.run(20, {1, 2}, {1, 3})
+    assert any(150 < began_s < 155 for began_s, _ in connection.trials_s())
+
+
+def test_a_set_that_won_is_compared_with_all_subflows_less_and_less_often():
+    connection = Connection(table(1000, _12=1400), noise=0)
+    connection.trials = Trials(TrialParams(trial_budget=0.5), head_start_s=60)
+    connection.run(250, {1, 2})
+    of_all = [int(each.split(":")[0]) for each in connection.reasons if "1, 2, 3:" in each]
+    assert of_all[0] - connection.trials_s()[0][1] == 20
+    assert all(40 * 2**n <= b - a <= 42 * 2**n + 10 for n, (a, b) in enumerate(pairwise(of_all)))
+    assert connection.used[-1] == {1, 2}

@@ -119,3 +119,13 @@ def test_two_subflows_share_the_only_path_and_get_none_if_there_is_none():
     assert paths == [("s1", "c2", "s2")] * 2
     cut = build_graph(without(arcs_of(WITHIN), "up1", "up2"))
     assert explore(cut, asked(WITHIN, cut, "ue1"), {}, {}) == [None, None]
+
+
+@pytest.mark.parametrize(("rate", "path"), [(99.5, ("x",)), (98, ("x", "y"))])
+def test_a_longer_path_is_taken_only_if_it_carries_a_hundredth_more(rate, path):
+    links = {("s", "x"): 100, ("x", "t"): rate, ("x", "y"): 100, ("y", "t"): 100}
+    graph = build_graph(both_ways(links))
+    pair = (graph.vertex["s"], graph.vertex["t"])
+    assert [switches_on(graph, each) for each in explore(graph, [PathRequest(pair)], {}, {})] == [
+        path
+    ]

@@ -216,3 +216,16 @@ def test_no_link_is_overloaded_and_every_connection_has_a_rate_after_any_events(
     for _ in range(5):
         network.step()
     assert network.decided == []
+
+
+def test_a_reason_compares_the_rate_with_the_mean_of_those_who_share_links():
+    network = made(FIG_1)
+    network.open("ue1")
+    assert any("gets 18 Mb/s and shares no link" in each.reason for each in network.decided)
+    network.open("ue2")
+    mean = "gets 13.5 Mb/s (mean of the 2 connections that share links: 13.5 Mb/s)"
+    assert any(mean in each.reason for each in network.decided)
+    network = made(WITHIN)
+    network.open("ue1")
+    network.down("up1", "up2")
+    assert any("gets 0 Mb/s and shares no link" in each.reason for each in network.decided)
