@@ -58,9 +58,11 @@ class Window:
         self.sent, self.lost = 0, 0.0
 
     def set_mode(self, backup: bool, now_ns: int) -> None:
-        """Store a command that makes the subflow backup or not, and begin a new measurement."""
+        """Store a command that makes the subflow backup or not.
+
+        What is sent until the next control step does not count: the hosts carry it out meanwhile.
+        """
         self.backup, self.since_ns, self.counted = backup, now_ns, None
-        self.restart()
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hosts_that_confirm import Confirming, used_twice
 
+from controller.command import Route
 from controller.strategies.disjoint import Disjoint
 from lab.topologies import collision, fat_tree, pooling
 
@@ -62,3 +65,27 @@ def test_without_a_path_there_is_no_command():
     network = made(WITHIN)
     network.open("ue1")
     assert network.down("up1", "up2") == []
+
+
+def test_the_reason_says_what_the_new_and_the_present_path_share():
+    """The server's link is part of every path."""
+    network = made(WITHIN)
+    network.open("ue1", only=1)
+    first = network.paths("ue1")[0]
+    other = ("s1", "c1" if first[1] == "c2" else "c2", "s2")
+    for switches, present in ((first, ", the present path 3"), ((), "")):
+        network.open("ue1")
+        second = network.of("ue1")[1]
+        network.subflows[second.key] = replace(second, path=switches)
+        (decision,) = network.step()
+        assert decision.command == Route(second.key, other)
+        text = f"path {' '.join(other)} shares 1 links with other subflows of the connection"
+        assert decision.reason == text + present
+
+
+def test_an_address_outside_of_the_network_gets_no_command():
+    network = made(WITHIN)
+    network.open("ue1")
+    second = network.of("ue1")[1]
+    network.subflows[second.key] = replace(second, destination="10.9.9.9:4000")
+    assert network.step() == []

@@ -229,3 +229,16 @@ def test_a_reason_compares_the_rate_with_the_mean_of_those_who_share_links():
     network.open("ue1")
     network.down("up1", "up2")
     assert any("gets 0 Mb/s and shares no link" in each.reason for each in network.decided)
+
+
+@pytest.mark.parametrize(("grown_bps", "moves"), [(10_100_000, 0), (10_300_000, 1)])
+def test_paths_are_tried_when_a_capacity_grows_by_more_than_a_fiftieth(grown_bps, moves):
+    """A restarted controller does not know that a link came up, so it leaves the paths."""
+    network = made(BETWEEN)
+    network.down("up2")
+    network.open("ue1", "ue2")
+    network.strategy = ExpectedThroughput(network.strategy.params)
+    network.arcs = network.every
+    assert commands(network.step(), Route) == []
+    network.change("up1", grown_bps)
+    assert len(commands(network.decided, Route)) == moves
