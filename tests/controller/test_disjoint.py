@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hosts_that_confirm import Confirming, used_twice
+from hosts_that_confirm import Confirming, commands, used_twice
+from networks import without
 
 from controller.command import Route
+from controller.strategies import make
 from controller.strategies.disjoint import Disjoint
 from lab.topologies import collision, fat_tree, pooling
 
@@ -89,3 +91,33 @@ def test_an_address_outside_of_the_network_gets_no_command():
     second = network.of("ue1")[1]
     network.subflows[second.key] = replace(second, destination="10.9.9.9:4000")
     assert network.step() == []
+
+
+def opened(strategy, ports):
+    network = Confirming(TREE, make(strategy, {}))
+    network.open("ue1", "ue2", ports=ports)
+    return network
+
+
+@pytest.mark.parametrize("strategy", ["disjoint", "expected_throughput"])
+@pytest.mark.parametrize("ports", [40_000, 41_000, 42_000])
+def test_withdrawn_each_moved_subflow_has_the_path_of_its_hash_again(strategy, ports):
+    network, hashed = opened(strategy, ports), opened("none", ports)
+    moved = {
+        key for key, each in hashed.subflows.items() if network.subflows[key].path != each.path
+    }
+    asked = commands(network.strategy.withdraw(network.observation()), Route)
+    assert {each.subflow for each in asked} == moved
+    network.withdraw()
+    for user in ("ue1", "ue2"):
+        assert network.paths(user) == hashed.paths(user)
+
+
+def test_withdrawn_a_subflow_stays_off_a_broken_link_and_where_there_is_no_path():
+    network = made(WITHIN)
+    network.open("ue1")
+    network.down("up1")
+    network.withdraw()
+    assert [path[1] for path in network.paths("ue1")] == ["c2", "c2"]
+    network.arcs = without(network.every, "up1", "up2")
+    assert network.strategy.withdraw(network.observation()) == []
