@@ -25,6 +25,15 @@ def param(default: Any, unit: str, help: str, **bounds: Any) -> Any:
     return Field(default, description=help, json_schema_extra={"unit": unit}, **bounds)
 
 
+def choice(default: str, help: str) -> Any:
+    """Return the field of a parameter whose type is a `Literal` with the possible texts."""
+    return param(default, "choice", help)
+
+
+def switch(default: bool, help: str) -> Any:
+    return param(default, "switch", help)
+
+
 class StrategyParams(BaseModel):
     """The parameters that all strategies have. A strategy derives a class with its own fields.
 

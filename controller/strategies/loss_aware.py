@@ -32,7 +32,7 @@ from typing import Literal
 
 from controller.command import Decision, SetBackup, subflow_name
 from controller.observation import Observation, Subflow, SubflowKey
-from controller.strategies.base import Strategy, StrategyParams, param, without_subflows
+from controller.strategies.base import Strategy, StrategyParams, choice, param, without_subflows
 from controller.strategies.trial import TrialParams, Trials, is_alone, loss_conditions
 from controller.topology import Topology
 from controller.units import ns_from_s
@@ -94,9 +94,8 @@ class LossAwareParams(TrialParams):
     """
 
     interval_s: float = param(0.5, "s", "Time between two control steps", ge=0.2, le=60)
-    thresholds: Literal["paper", "measured"] = param(
+    thresholds: Literal["paper", "measured"] = choice(
         "paper",
-        "choice",
         "Leave a path from gamma on as in the paper, or only if the others carry more then (ours)",
     )
     window_packets: int = param(
@@ -111,9 +110,8 @@ class LossAwareParams(TrialParams):
     gamma_wired: float = param(
         0.0001, "fraction", "Loss from which a subflow over a cable becomes backup", gt=0, le=1
     )
-    loss_source: Literal["device", "network", "tcp"] = param(
+    loss_source: Literal["device", "network", "tcp"] = choice(
         "device",
-        "choice",
         "What counts as lost: the loss that the user's interface reports (as in the paper), "
         "packets that entered the path and did not leave it, or packets that TCP retransmitted",
     )

@@ -39,7 +39,7 @@ from controller.command import (
     subflow_name,
 )
 from controller.observation import AccessPoint, Observation, Subflow
-from controller.strategies.base import Strategy, StrategyParams, param
+from controller.strategies.base import Strategy, StrategyParams, choice, param, switch
 from controller.topology import Topology
 from controller.units import rate_text
 
@@ -78,29 +78,26 @@ class MeterThrottlingParams(StrategyParams):
         ge=0.001,
         le=0.5,
     )
-    increase_form: Literal["by", "to"] = param(
+    increase_form: Literal["by", "to"] = choice(
         "by",
-        "choice",
         "Multiply the limit by 1 + g, as the text of the paper says, or by g, as eq (4) is printed",
     )
-    windup_guard: bool = param(
+    windup_guard: bool = switch(
         True,
-        "switch",
         "Use the measured throughput of Tier 2 so that an unused limit does not grow",
     )
-    primary_selection: tiers.Selection = param(
-        "priority", "choice", "How the primary connection of a multipath user is chosen"
+    primary_selection: tiers.Selection = choice(
+        "priority", "How the primary connection of a multipath user is chosen"
     )
-    preseed: bool = param(
+    preseed: bool = switch(
         True,
-        "switch",
         "Choose the associations of single-path users before the first multipath user",
     )
-    contention: Literal["none", "bianchi"] = param(
-        "bianchi", "choice", "Model of WiFi collisions for the estimated rates of the users"
+    contention: Literal["none", "bianchi"] = choice(
+        "bianchi", "Model of WiFi collisions for the estimated rates of the users"
     )
-    at_floor: Literal["keep", "backup"] = param(
-        "keep", "choice", "Keep using Tier 2 subflows while the limit is at the floor, or not"
+    at_floor: Literal["keep", "backup"] = choice(
+        "keep", "Keep using Tier 2 subflows while the limit is at the floor, or not"
     )
     floor_steps: int = param(
         1, "steps", "at_floor backup: steps at the floor before they become backup", ge=1, le=100

@@ -9,7 +9,7 @@ import pytest
 
 from controller.errors import ParamsRefused
 from controller.strategies import STRATEGIES
-from controller.strategies.base import StrategyParams, checked_params, param
+from controller.strategies.base import StrategyParams, checked_params, choice, param, switch
 
 # strategy, parameter, default, least, most, unit; a least value after ">" is not allowed itself
 NUMBERS = """
@@ -82,6 +82,18 @@ def test_the_unit_tells_a_choice_and_a_switch_from_a_number(name, key):
     assert (unit == "choice") == is_choice
     assert (unit == "switch") == (field.annotation is bool)
     assert not is_choice or field.default in get_args(field.annotation)
+
+
+def test_a_strategy_declares_a_choice_and_a_switch_without_a_unit():
+    class Declared(StrategyParams):
+        way: Literal["a", "b"] = choice("a", "One of two")
+        guarded: bool = switch(True, "Or not")
+
+    units = {key: field.json_schema_extra["unit"] for key, field in Declared.model_fields.items()}
+    assert units == {"interval_s": "s", "way": "choice", "guarded": "switch"}
+    described = [field.description for field in Declared.model_fields.values()]
+    assert described[1:] == ["One of two", "Or not"]
+    assert Declared().model_dump() == {"interval_s": 2.0, "way": "a", "guarded": True}
 
 
 @pytest.mark.parametrize("value", [inf, -inf, nan])

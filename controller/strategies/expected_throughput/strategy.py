@@ -45,7 +45,7 @@ from controller.command import (
 )
 from controller.graph import ArcPath, ArcUse, Graph, arc_use, build_graph, switches_on
 from controller.observation import Observation, Subflow
-from controller.strategies.base import Strategy, StrategyParams, hashed_paths, param
+from controller.strategies.base import Strategy, StrategyParams, choice, hashed_paths, param
 from controller.strategies.expected_throughput.assignment import (
     NO_NEEDS,
     SLACK,
@@ -410,12 +410,11 @@ class ExpectedThroughputParams(StrategyParams):
         gt=0,
         le=1,
     )
-    allocation: Literal["paper", "max_min"] = param(
-        "paper", "choice", "How to compute rates: the paper's water filling, or max-min fair rates"
+    allocation: Literal["paper", "max_min"] = choice(
+        "paper", "How to compute rates: the paper's water filling, or max-min fair rates"
     )
-    demand: Literal["unlimited", "measured"] = param(
+    demand: Literal["unlimited", "measured"] = choice(
         "unlimited",
-        "choice",
         "measured: with max_min, others get what a connection does not use of its rate",
     )
     max_subflows: int = param(

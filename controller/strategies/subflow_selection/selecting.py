@@ -15,7 +15,7 @@ from typing import Literal
 
 from controller.command import Decision, Forecast, SetBackup, subflow_name
 from controller.observation import Arc, Observation, Subflow, air
-from controller.strategies.base import Strategy, StrategyParams, param, without_subflows
+from controller.strategies.base import Strategy, StrategyParams, choice, param, without_subflows
 from controller.strategies.subflow_selection.forecast import SEGMENT_BITS, Model, PathQuality
 from controller.strategies.subflow_selection.search import Choice
 from controller.strategies.trial import is_alone
@@ -55,14 +55,12 @@ class SelectingParams(StrategyParams):
         ge=0,
         le=1,
     )
-    round: Literal["paper", "pipelined"] = param(
+    round: Literal["paper", "pipelined"] = choice(
         "paper",
-        "choice",
         "A round sends and then waits, as in eq (14), or ACKs return while it sends",
     )
-    bandwidth: Literal["available", "capacity"] = param(
+    bandwidth: Literal["available", "capacity"] = choice(
         "available",
-        "choice",
         "Bandwidth of a path: its capacity without the load of others, or its whole capacity",
     )
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from controller.strategies.base import StrategyParams, param
+from controller.strategies.base import StrategyParams, choice
 from controller.strategies.subflow_selection.forecast import (
     FRAME_BITS,
     Model,
@@ -56,22 +56,17 @@ class SubflowSelectionParams(SelectingParams, TrialParams):
     The paper's Algorithm 1 can be read in several ways; `accept` and `starts` choose between them.
     """
 
-    accept: Accept = param(
+    accept: Accept = choice(
         "gain",
-        "choice",
         "Test of a path: buffer of the set without it, with it, or with it and more throughput",
     )
-    starts: Starts = param(
-        "first", "choice", "Begin with the most promising path, or once with every path"
-    )
-    forecast: Literal["paper", "today"] = param(
+    starts: Starts = choice("first", "Begin with the most promising path, or once with every path")
+    forecast: Literal["paper", "today"] = choice(
         "paper",
-        "choice",
         "Markov chains as in the paper, or for the TCP of today (ours)",
     )
-    loop: Literal["open", "closed"] = param(
+    loop: Literal["open", "closed"] = choice(
         "open",
-        "choice",
         "Use the set with the best forecast, or try it and keep it only if it carries more (ours)",
     )
 
