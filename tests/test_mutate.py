@@ -13,7 +13,7 @@ import pytest
 from torture import __main__ as torture
 from torture import copies, mutate, operators
 from torture.copies import Copy
-from torture.known import known_lines
+from torture.known import Known, known_lines
 
 HERE = Path("lab/some.py")
 CODE = '''
@@ -209,6 +209,17 @@ def test_a_campaign_goes_on_after_its_last_line(small_lab, tmp_path, monkeypatch
     before = record.read_text()
     assert campaign(tmp_path, monkeypatch, capsys, *words)[0] == whole
     assert record.read_text() == before
+
+
+def test_a_test_that_names_what_a_class_assigns_reaches_it():
+    """It can read the value without running a line of the class's file."""
+    seconds = {"tests/test_a.py::test_1": 0.1, "tests/test_b.py::test_2": 0.1}
+    words = {"tests/test_a.py": {"assert", "LIMIT"}, "tests/test_b.py": {"assert"}}
+    known = Known(seconds, {"lab/some.py:4": {"tests/test_b.py::test_2"}}, words)
+    code = {"lab/some.py": "class Some:\n    LIMIT = 3\n    def one(self):\n        return 1\n"}
+    of_line = {each.line: each for each in operators.mutants(HERE, code["lab/some.py"])}
+    assert known.reaching(of_line[2], code).keys() == seconds.keys()
+    assert list(known.reaching(of_line[4], code)) == ["tests/test_b.py::test_2"]
 
 
 @pytest.mark.whole

@@ -39,16 +39,21 @@ class Known:
     def reaching(self, mutant: Mutant, code: Code) -> dict[str, float]:
         """Return the tests that may notice this change, with their seconds: first those whose file
         has the name of the changed file, then those with most words of the line, then short ones.
+
+        If the changed statement runs on import, a test may read what it assigns without running a
+        line of the code, such as a default: so all tests in files with one of the names count.
         """
+        names = mutant.names or ()
         lines = [f"{mutant.path}:{mutant.line}"]
         if mutant.names is not None:  # it runs on import, and lines with these names use it
             lines = [
                 f"{path}:{number}"
                 for path, text in code.items()
                 for number, line in enumerate(text.splitlines(), 1)
-                if path == str(mutant.path) or any(name in line for name in mutant.names)
+                if path == str(mutant.path) or any(name in line for name in names)
             ]
         found: set[str] = set().union(*(self.tests.get(line, ()) for line in lines))
+        found |= {each for each in self.seconds if not self.words[file_of(each)].isdisjoint(names)}
         words = WORD.findall(code[str(mutant.path)].splitlines()[mutant.line - 1])
 
         def place(test: str) -> tuple[bool, int, float, str]:
