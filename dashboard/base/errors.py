@@ -12,11 +12,9 @@ from werkzeug.exceptions import HTTPException
 from lab.errors import LabError, MachineLacks, RequestError
 
 TEXTS = {
-    400: 'the request cannot be read: send JSON, such as {"target": "strategy.cth", "value": 0.5}',
     404: "there is nothing at this address. /openapi.json lists all addresses",
     405: "this address does not accept this method. /openapi.json lists all methods",
     413: "the request is too long",
-    415: "the request is not JSON: send Content-Type: application/json",
 }
 
 

@@ -104,6 +104,16 @@ FORGERIES = {  # what is made of one line of the journal, and what `grade --agai
         {"passed": None},
         ["cause: recorded as not decided, now passed"],
     ),
+    "a mark that says the opposite": (
+        {"step": "cause"},
+        {"passed": False},
+        ["cause: 2 points, now 1"],
+    ),
+    "a try that says it passed": (
+        {"step": "enough"},
+        {"passed": True, "points": 0, "problem": ""},
+        ["enough: recorded as passed, now failed"],
+    ),
     "a run that was never made": (
         {"step": "rate"},
         {"runs": {"both": "../../else"}},

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from lab.batch.request import Request
 from lab.classroom.queue import BUSY, LEAST_FREE_BYTES, Entry, Load, LoadMeter, Queue
+from lab.classroom.queue import longest_s as longest_s_of
 
 IDLE = Load(0.1, 2, 2**33)
 FULL = Load(1.0, 2, 2**33)
@@ -97,3 +100,16 @@ def test_the_load_is_read_from_the_kernel(tmp_path):
     assert load.free_bytes == 1_024_000
     (tmp_path / "stat").unlink()
     assert 0 <= LoadMeter(tmp_path).read().busy <= 1
+
+
+@pytest.mark.parametrize(
+    ("speed", "vm", "longest_s"),
+    [
+        ("2", False, 20 / 2 * 3 + 60),
+        (None, False, 20 * 3 + 60),  # in real time
+        (None, True, 20 * 3 + 60 + 600),
+    ],
+)
+def test_a_run_may_take_three_times_its_planned_time_and_a_minute(speed, vm, longest_s):
+    request = Request("two_paths", "sim", duration_s=20, speed=speed, vm=vm)
+    assert longest_s_of(request, 2.0) == longest_s

@@ -542,3 +542,53 @@ def test_only_the_seats_that_change_are_told(room, seat):
     room.answer(at("guess", other), 12)
     runs = [room.request_run(at("both", each), {}, NO_CHECK) for each in (seat, other)]
     assert changed(lambda: room.withdraw(runs[0])) == [True, True, True]  # the other one moves up
+
+
+def test_a_seat_is_for_two_people_at_most(room):
+    code, people = room.folder.settings.code, [Newcomer("Ada"), Newcomer("Bo"), Newcomer("Cy")]
+    for too_many in (people, []):
+        with pytest.raises(RequestError, match="1 to 2 people"):
+            room.join("here", code, too_many)
+    room.join("here", code, people[:2])
+
+
+def test_a_stopped_class_changes_no_run_of_a_student(room, seat, clock):
+    room.answer(at("guess"), 12)
+    run = room.request_run(at("both"), {}, NO_CHECK)
+    room.freeze(True)
+    with pytest.raises(NotNow, match="stopped the class"):
+        rules.flipped(room.lesson, run, "link.path1.loss", 0, "s1", clock.now)
+    assert rules.flipped(room.lesson, run, "link.path1.loss", 0, None, clock.now)
+
+
+@pytest.mark.parametrize("what", [("r", None, None), (None, "x", None), (None, "small", "x")])
+def test_only_what_is_there_is_shown_to_all(room, what):
+    with pytest.raises(Unknown):
+        room.point_at(*what)
+    assert views.pointed_at(room.lesson) is None
+
+
+def test_the_space_of_a_seat_is_that_of_the_files_of_its_runs(
+    room, seat, finished_run, monkeypatch
+):
+    room.answer(at("guess"), 12)
+    run = room.request_run(at("both"), {}, NO_CHECK)
+    finish(room, run, finished_run)
+    used = sum(each.stat().st_size for each in finished_run.rglob("*") if each.is_file())
+    monkeypatch.setattr(rules, "MOST_BYTES", used - 1)
+    with pytest.raises(TooMuch, match="fill the space"):
+        room.request_run(at("both"), {}, NO_CHECK)
+    monkeypatch.setattr(rules, "MOST_BYTES", used)
+    room.request_run(at("both"), {}, NO_CHECK)
+
+
+def test_seats_with_a_waiting_run_are_told_when_another_run_has_ended(room, seat, finished_run):
+    room.answer(at("guess"), 12)
+    other, _ = room.join("here", room.folder.settings.code, [Newcomer("Bo")])
+    room.open(other, "small")
+    room.answer(at("guess", other), 12)
+    first = room.request_run(at("both"), {}, NO_CHECK)
+    room.request_run(at("both", other), {}, NO_CHECK)
+    before = room.news.wait(other, -1, 0)
+    room.ended(first, "interrupted", "")
+    assert room.news.wait(other, before, 0) != before

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
 
 import pytest
 from class_clients import do, work_off
@@ -61,8 +62,9 @@ def test_it_listens_on_the_loopback_unless_told_otherwise():
     assert serve.Options("x").host == "127.0.0.1"
     with serve.listen(serve.Options("x").host, None) as sock:
         assert sock.getsockname()[0] == "127.0.0.1"
-        with pytest.raises(LabError, match="port"):
-            serve.listen("127.0.0.1", sock.getsockname()[1])
+        port = sock.getsockname()[1]
+        with pytest.raises(LabError, match=f"listen on 127.0.0.1, port {port}: .*--host"):
+            serve.listen("127.0.0.1", port)
     with pytest.raises(LabError, match=r"--host|listen"):
         serve.listen("203.0.113.77", None)
 
@@ -342,3 +344,26 @@ def test_a_run_that_cannot_start_says_why(app, ada, monkeypatch):
     work_off(app)
     run = app.extensions["room"].state.runs["s1-small-both-1"]
     assert (run.status, "FAKE_RUN" in run.error) == ("failed", True)
+
+
+class Channel:
+    """A connection of waitress that has sent a response after it was asked `turns` times."""
+
+    def __init__(self, turns):
+        self.turns = turns
+
+    @property
+    def total_outbufs_len(self):
+        self.turns -= 1
+        return max(0, self.turns)
+
+
+def test_the_server_ends_when_all_responses_are_sent_or_after_a_while(monkeypatch):
+    channels = {1: Channel(0), 2: Channel(5), 3: Channel(0)}
+    serve.send_the_rest(SimpleNamespace(active_channels=channels))
+    assert channels[2].turns == 0
+    monkeypatch.setattr(serve, "SENT_WITHIN_S", 0.05)
+    endless = {1: SimpleNamespace(total_outbufs_len=9)}
+    begun = time.monotonic()
+    serve.send_the_rest(SimpleNamespace(active_channels=endless))
+    assert time.monotonic() - begun >= 0.05

@@ -285,3 +285,21 @@ def test_a_reader_survives_a_lack_of_descriptors(app, client, running_run, monke
     count = tail.count
     until(lambda: tail.count > count)
     assert tail.is_alive()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "text"),
+    [
+        ("POST", "/api/runs", {"data": "{", "content_type": "application/json"}, 400, "Send a JSON object"),
+        ("GET", "/api/nowhere", {}, 404, "lists all addresses"),
+        ("PUT", "/api/runs", {"json": {}}, 405, "lists all methods"),
+        ("POST", "/api/runs", {"data": b" " * 2_000_000, "content_type": "application/json"}, 413,
+         "the request is too long"),
+        ("POST", "/api/runs", {"data": "{}", "content_type": "text/plain"}, 400,
+         "send Content-Type: application/json"),
+    ],
+)  # fmt: skip
+def test_an_error_says_what_to_send(client, method, path, body, status, text):
+    answer = client.open(path, method=method, **body)
+    assert answer.status_code == status
+    assert text in answer.json["error"]

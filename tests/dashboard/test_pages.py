@@ -18,7 +18,9 @@ def test_pages_answer(client):
     ):
         assert client.get(path).status_code == 200, path
     assert client.get("/runs/nope").status_code == 404
-    assert "<h1>404</h1>" in client.get("/nowhere").text
+    nowhere = client.get("/nowhere")
+    assert "<h1>404</h1>" in nowhere.text
+    assert nowhere.mimetype == "text/html"
 
 
 def test_the_start_page_draws_the_network_and_describes_it(client):
