@@ -102,6 +102,18 @@ def test_a_roster_that_cannot_be_used_is_refused(tmp_path, text, words):
         roster.from_csv(path)
 
 
+@pytest.mark.parametrize(("count", "length"), [(1, 40), (1000, 5)])
+def test_a_roster_has_up_to_a_thousand_names_of_up_to_forty_letters(tmp_path, count, length):
+    path = tmp_path / "students.csv"
+    names = [f"{number:0{length}}" for number in range(count)]
+    path.write_text("\n".join(["name", *names]))
+    assert len(roster.from_csv(path).entries) == count
+    more = ["name", *names, f"{count:0{length + 1}}"] if length == 40 else ["name", *names, "last"]
+    path.write_text("\n".join(more))
+    with pytest.raises(RequestError, match=r"line 3|1001 students"):
+        roster.from_csv(path)
+
+
 @pytest.mark.parametrize(
     "text", [b"name\rAda\nBo\r\n", b"name,pin\nA\rB,1\n", b'name\n"' + b"x" * 200_000 + b'"\n']
 )
