@@ -61,6 +61,7 @@ def test_a_link_works_in_every_browser(locked):
         assert (answer.status_code, answer.headers["Location"]) == (302, "/runs")
         cookie = answer.headers["Set-Cookie"]
         assert "HttpOnly" in cookie
+        assert "Secure" not in cookie  # over plain HTTP it would never come back
         assert "SameSite=Strict" in cookie
         assert client.post("/api/runs", json=START).status_code == 422
     second_link = path_of(SECRET)
