@@ -9,7 +9,7 @@ import socket
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,12 +99,13 @@ def server(
     sock: socket.socket,
     threads: int = THREADS,
     scheme: str = "http",
-    behind_proxy: bool = False,
+    is_proxy: Callable[[int], bool] | None = None,
 ) -> Any:
     """Return a Waitress server for the app on the socket `sock`.
 
     `scheme` is "http" or "https", as in the URLs that browsers use. The number of connections from
-    one address is limited. With `behind_proxy`, the proxy limits this number instead.
+    one address is limited. With `is_proxy`, a proxy limits this number instead, and connections
+    from other ports than the proxy's are closed.
     """
     from waitress.parser import HTTPRequestParser
     from waitress.server import create_server
@@ -123,9 +124,13 @@ def server(
         channel_request_lookahead=1,
         ident=None,
         clear_untrusted_proxy_headers=True,
+        # Waitress stores a body before the app sees it. The app refuses a smaller one more clearly.
+        max_request_body_size=2 * app.config["MAX_CONTENT_LENGTH"],
     )
-    if not behind_proxy:
+    if is_proxy is None:
         _limit_addresses(made, most.per_address)
+    else:
+        _accept_only(made, is_proxy)
     return made
 
 
@@ -141,6 +146,20 @@ def _limit_addresses(waitress: Any, most: int) -> None:
             if found is None or count[found[1][0]] < most:
                 return found
             found[0].close()
+        return None
+
+    waitress.accept = accept_one
+
+
+def _accept_only(waitress: Any, is_proxy: Callable[[int], bool]) -> None:
+    """Let a Waitress server close new connections from ports that are not the proxy's."""
+    accept = waitress.accept
+
+    def accept_one() -> Any:
+        found = accept()
+        if found is None or is_proxy(found[1][1]):
+            return found
+        found[0].close()
         return None
 
     waitress.accept = accept_one

@@ -170,7 +170,7 @@ def _serve(
         sock = inner
     app = create_app(room, config)
     scheme = "https" if settings else "http"
-    waitress = server(app, sock, THREADS, scheme, behind_proxy=proxy is not None)
+    waitress = server(app, sock, THREADS, scheme, proxy.has_port if proxy else None)
     run_until_signal(waitress)
     conductor = app.extensions["conductor"]
     conductor.start()
@@ -269,7 +269,8 @@ def main(argv: Sequence[str]) -> None:
 #
 # Waitress has no TLS, so a proxy in the same process accepts encrypted connections and passes their
 # bytes on to Waitress on 127.0.0.1. Waitress sees the proxy's port, not the browser's address; the
-# proxy knows which browser belongs to each of its ports.
+# proxy knows which browser belongs to each of its ports. Other programs of this machine find
+# Waitress's port, too, so it accepts connections from the proxy's ports only.
 
 
 PIECE = 1 << 16  # bytes
@@ -316,6 +317,10 @@ class TlsProxy(threading.Thread):
         environment."""
         port = environ.get("REMOTE_PORT", "0")
         return self._behind.get(int(str(port)), str(environ.get("REMOTE_ADDR", "")))
+
+    def has_port(self, port: int) -> bool:
+        """Return whether a connection from `port` on 127.0.0.1 is one of this proxy."""
+        return port in self._behind
 
     def run(self) -> None:
         """Accept and forward connections until `close` is called."""
@@ -393,10 +398,13 @@ class TlsProxy(threading.Thread):
             first = await asyncio.wait_for(reader.read(PIECE), SILENT_S)
             if not first:
                 return
-            inner, outer = await asyncio.open_connection("127.0.0.1", self._port)
-            ends.append(outer)
-            port = outer.get_extra_info("sockname")[1]
+            sock = socket.socket()
+            sock.setblocking(False)
+            sock.bind((LOOPBACK, 0))  # before it connects, because the server knows it by its port
+            port = sock.getsockname()[1]
             self._behind[port] = address
+            inner, outer = await self._connected(sock)
+            ends.append(outer)
             outer.write(first)
             await self._both(reader, outer, inner, writer)
         except asyncio.CancelledError:  # the proxy ends
@@ -407,6 +415,16 @@ class TlsProxy(threading.Thread):
             self._behind.pop(port, None)
             writer.close()
             await writer.wait_closed()
+
+    async def _connected(
+        self, sock: socket.socket
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        try:
+            await self._loop.sock_connect(sock, (LOOPBACK, self._port))
+        except BaseException:
+            sock.close()
+            raise
+        return await asyncio.open_connection(sock=sock)
 
     async def _both(
         self,

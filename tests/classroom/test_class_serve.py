@@ -93,7 +93,7 @@ def served_by_tls(app, certificate):
     port = outer.getsockname()[1]
     door = TlsProxy(outer, context(*certificate), inner.getsockname()[1])
     app.config["ADDRESS_OF"] = door.address_of
-    waitress = server(app, inner, 8, "https", behind_proxy=True)
+    waitress = server(app, inner, 8, "https", door.has_port)
     threading.Thread(target=waitress.run, daemon=True).start()
     door.start()
     try:
@@ -204,6 +204,24 @@ def test_silent_connections_by_tls_do_not_stop_others_and_are_closed(app, certif
             assert health(client) == 200
         until(lambda: not door._open)
         assert not door._behind
+
+
+def test_behind_tls_nobody_else_on_this_machine_reaches_the_server(app, certificate):
+    with served_by_tls(app, certificate) as (port, door):
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", door._port), 5) as other:
+                other.sendall(b"GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n")
+                assert until_closed(other) == b""
+        trust = ssl.create_default_context(cafile=certificate[0])
+        client = http.client.HTTPSConnection("localhost", port, timeout=20, context=trust)
+        assert health(client) == 200
+
+
+def until_closed(sock):
+    try:
+        return sock.recv(1)
+    except ConnectionError:
+        return b""
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import socket
 import threading
 import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 from conftest import until
@@ -39,6 +41,20 @@ def test_a_body_that_exceeds_a_limit_is_refused(client, body):
         answer = getattr(client, method)(path, data=body, **JSON)
         assert answer.status_code == 400, answer.text
         assert "read the request" in answer.json["error"]
+
+
+LENGTH = b"Content-Length: 100000000\r\n\r\n"
+CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n" + b"20000\r\n" + bytes(0x20000) + b"\r\n"
+
+
+@pytest.mark.parametrize("body", [LENGTH, CHUNKED + CHUNKED.partition(b"\r\n\r\n")[2] * 3])
+def test_a_huge_body_is_refused_before_it_is_stored(address, body):
+    """Waitress stores bodies in files, also those of people without a key."""
+    host, port = address.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), 20) as sender:
+        with suppress(ConnectionError):  # the server has closed it before the end
+            sender.sendall(b"POST /api/runs HTTP/1.1\r\nHost: localhost\r\n" + body)
+        assert b" 413 " in sender.recv(200)
 
 
 @pytest.mark.parametrize(
