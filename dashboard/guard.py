@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import secrets
 
-from flask import Flask, current_app, g, redirect, request
+from flask import Flask, Response, current_app, g, redirect, request
 from werkzeug.wrappers import Response as AnyResponse
 
 from dashboard.base import guarding
@@ -29,11 +29,15 @@ def protect(app: Flask) -> None:
 
 
 def _exchange(token: str) -> AnyResponse:
-    """Redirect the browser to the same page without the token in its URL.
+    """Send the browser to the same page without the token in its URL.
 
-    If the token is of a link of this dashboard, also give the browser the key as a cookie.
+    If the token is of a link of this dashboard, also give the browser the key as a cookie. From
+    another site's page, or from a file, a browser follows a redirect without this cookie
+    (SameSite=Strict). So it then gets an empty page that opens the other one.
     """
-    response = redirect(request.path if PAGE.fullmatch(request.path) else "/")
+    page = request.path if PAGE.fullmatch(request.path) else "/"
+    is_foreign = request.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none")
+    response = Response(headers={"Refresh": f"0; url={page}"}) if is_foreign else redirect(page)
     if dashboard_links.is_valid(token, current_app.config["LINK_SECRET"]):
         guarding.set_cookie(response, cookie_name(), current_app.config["KEY"], 90, "Strict")
     return response

@@ -117,7 +117,8 @@ def serve(
                 "stops.\nCtrl-C ends the dashboard and the runs it started."
             )
             if browser and _has_display():
-                threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+                shown = dashboard_links.page(runs.parent, url)
+                threading.Thread(target=webbrowser.open, args=(shown,), daemon=True).start()
             signal.pause()
         except KeyboardInterrupt:
             click.echo("\nending ...", err=True)

@@ -15,12 +15,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from typing import TextIO
 from urllib.parse import urlsplit
 
 from lab import plain_file
 from lab.errors import LabError, RequestError
 
 NAME = "dashboard-{}.link"  # with the port, because several dashboards can run
+PAGE = "dashboard-{}.html"
 MOST_BYTES = 1000
 
 
@@ -32,14 +34,7 @@ def opened(folder: Path, address: str) -> Iterator[str]:
     """
     secret = secrets.token_urlsafe(24)
     path = folder / NAME.format(urlsplit(address).port)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = plain_file.create(path, 0o600)
-    except OSError as error:
-        raise LabError(
-            f"write {path}: {error.strerror}. Make the folder writable, or free space"
-        ) from error
-    with file:
+    with _created(path) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         json.dump({"address": address, "secret": secret}, file)
         file.flush()
@@ -47,6 +42,19 @@ def opened(folder: Path, address: str) -> Iterator[str]:
             yield secret
         finally:
             path.unlink(missing_ok=True)
+            _page(folder, address).unlink(missing_ok=True)
+
+
+def page(folder: Path, link: str) -> str:
+    """Write an HTML file, of mode 600, that opens a link in a browser. Return its URL.
+
+    A browser is started with this URL, because everybody on this machine can read the arguments of
+    a program. The file is removed when the dashboard stops.
+    """
+    path = _page(folder, link)
+    with _created(path) as file:
+        file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={link}">\n')
+    return path.resolve().as_uri()
 
 
 def link(address: str, secret: str, page: str = "/") -> str:
@@ -72,6 +80,21 @@ def running(folder: Path) -> list[str]:
     if not known:
         raise RequestError("make a link: no dashboard is running. Start one: ./run_lab.sh")
     return [link(each["address"], each["secret"]) for each in known]
+
+
+def _created(path: Path) -> TextIO:
+    """Return a new file of mode 600, open for writing."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return plain_file.create(path, 0o600)
+    except OSError as error:
+        raise LabError(
+            f"write {path}: {error.strerror}. Make the folder writable, or free space"
+        ) from error
+
+
+def _page(folder: Path, address: str) -> Path:
+    return folder / PAGE.format(urlsplit(address).port)
 
 
 def _signature(secret: str, word: str) -> str:

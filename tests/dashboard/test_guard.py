@@ -69,6 +69,16 @@ def test_a_link_works_in_every_browser(locked):
     assert "Set-Cookie" in locked.test_client().get(second_link).headers
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_link_works_on_a_page_of_another_site_or_in_a_file(locked, site):
+    """There, a browser follows a redirect without the cookie."""
+    client = locked.test_client()
+    answer = client.get(path_of(SECRET, "/runs"), headers={"Sec-Fetch-Site": site})
+    assert (answer.status_code, answer.headers["Refresh"]) == (200, "0; url=/runs")
+    assert answer.data == b""
+    assert client.post("/api/runs", json=START).status_code == 422
+
+
 def test_the_address_bar_does_not_keep_the_token(locked):
     answer = locked.test_client().get(path_of(SECRET, "/runs/plain"))
     assert answer.headers["Location"] == "/runs/plain"

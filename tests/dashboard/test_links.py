@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 from click.testing import CliRunner
-from conftest import HERE
+from conftest import HERE, until
 
 from lab import dashboard_links
 from lab.cli import machine
@@ -26,18 +27,19 @@ SERVER = """
 import sys
 from pathlib import Path
 from dashboard.serve import serve
-serve(None, browser=False, demo=False, runs=Path(sys.argv[1]))
+serve(None, browser=sys.argv[2] == "True", demo=False, runs=Path(sys.argv[1]))
 """
 
 
 @contextmanager
-def dashboard(runs: Path) -> Iterator[tuple[str, subprocess.Popen]]:
+def dashboard(runs: Path, browser: Path | None = None) -> Iterator[tuple[str, subprocess.Popen]]:
     """Yield the link that a dashboard prints, and its process, which is stopped at the end."""
     with subprocess.Popen(
-        [sys.executable, "-u", "-c", SERVER, str(runs)],
+        [sys.executable, "-u", "-c", SERVER, str(runs), str(browser is not None)],
         stdout=subprocess.PIPE,
         text=True,
-        env=os.environ | {"PYTHONPATH": str(HERE.parents[1])},
+        env=os.environ
+        | {"PYTHONPATH": str(HERE.parents[1]), "BROWSER": f"{browser} %s", "DISPLAY": ":0"},
     ) as process:
         try:
             assert process.stdout.readline() == "\n"
@@ -88,6 +90,23 @@ def test_a_link_works_until_the_dashboard_stops(runs, monkeypatch):
         for old in (first, second):
             assert not opens(f"{address}/?{old.partition('/?')[2]}")
         assert opens(third)
+
+
+@pytest.mark.whole
+def test_the_arguments_of_a_browser_that_is_started_hold_no_token(runs, tmp_path):
+    """Everybody on this machine can read them."""
+    browser, started = tmp_path / "browser", tmp_path / "started"
+    browser.write_text(f'#!/bin/sh\necho "$@" > {started}.new; mv {started}.new {started}\n')
+    browser.chmod(0o700)
+    with dashboard(runs, browser) as (link, _):
+        until(started.exists)
+        url = urlsplit(started.read_text().strip())
+        page = Path(url.path)
+        assert (url.scheme, url.query, page.parent) == ("file", "", runs.parent.resolve())
+        assert stat.S_IMODE(page.stat().st_mode) == 0o600
+        assert link in page.read_text()
+        assert opens(link)
+    assert not page.exists()
 
 
 def test_only_the_user_can_read_the_secret_and_it_is_gone_at_the_end(tmp_path):
