@@ -19,7 +19,7 @@ from pydantic import Field
 
 from dashboard.base.errors import Problem
 from dashboard.base.requests import Body
-from dashboard.runs import Launcher, StartRequest, checked
+from dashboard.runs import Launcher, StartRequest, checked, settings_bytes
 from lab.errors import LabError
 from lab.results.store import UNFINISHED, Store
 from lab.run import stopping
@@ -27,6 +27,7 @@ from lab.scenario import catalogue, loading
 
 PREFIX = "batch-"  # begins the tag of each run of a batch
 MOST_RUNS = 200
+MOST_BYTES = 500_000  # of the settings of all runs that are checked, which takes some seconds
 POLL_S = 0.3
 Doc = dict[str, Any]  # JSON
 
@@ -102,10 +103,17 @@ class Batches:
         Raise an error and start nothing if one of the runs is refused.
         """
         requests = planned(request)
-        first_seed = requests[0].seed
-        for each in requests:
-            if each.seed == first_seed:  # other seeds change nothing that is checked
-                checked(each)
+        # other seeds change nothing that is checked
+        different = [each for each in requests if each.seed == requests[0].seed]
+        if (size := sum(map(settings_bytes, different))) > MOST_BYTES:
+            raise Problem(
+                422,
+                f"start {len(requests)} runs: their settings have {size} bytes: at most "
+                f"{MOST_BYTES} are possible. Choose fewer values, or write a scenario file and use "
+                "./run_lab.sh run FILE --vary",
+            )
+        for each in different:
+            checked(each)
         with self._mutex:
             batch_id = f"{PREFIX}{datetime.now():%Y%m%d-%H%M%S}-{len(self._batches) + 1}"
             batch = Batch(batch_id, _title(request, len(requests)), requests)

@@ -20,7 +20,7 @@ from pydantic import Field
 from dashboard.base.errors import Problem
 from dashboard.base.requests import Body
 from lab.batch import request as planning
-from lab.errors import RequestError, unknown
+from lab.errors import RequestError, show, unknown
 from lab.isolation import python
 from lab.results.documents import tolerant_document
 from lab.results.store import UNFINISHED, Store
@@ -33,6 +33,7 @@ REPORTS_WITHIN_S = 5.0  # a run that cannot start reports it within this time
 ENDS_WITHIN_S = 10.0
 POLL_S = 0.02
 MOST_ERROR_BYTES = 65_536
+MOST_SETTING_BYTES = 100_000  # an argument of a program has at most 131072
 PAGE = "page"  # `started_by` in the manifest of a run that a page has started
 
 
@@ -234,6 +235,7 @@ def checked(request: StartRequest) -> Scenario:
     engine needs, or if the request contains the path of a code file.
     """
     _refuse_code(request)
+    _refuse_long(request)
     jobs = planning.checked(_batch_request(request))
     refuse_without_root(request.engine, request.vm, arguments(request))
     return jobs[0].scenario
@@ -298,6 +300,21 @@ def _refuse_code(request: StartRequest) -> None:
     if request.scenario not in loading.names():
         raise RequestError(f"scenario {unknown(request.scenario, loading.names())}")
     loading.refuse_code_of_others(request.scenario, f"{doing}: scenario '{request.scenario}'")
+
+
+def _refuse_long(request: StartRequest) -> None:
+    for each in _settings(request):
+        if (size := len(each.encode())) > MOST_SETTING_BYTES:
+            raise RequestError(
+                f"start the run: {show(each.partition('=')[0])} has {size} bytes: at most "
+                f"{MOST_SETTING_BYTES} are possible. Write a scenario file, and run it with "
+                "./run_lab.sh run FILE"
+            )
+
+
+def settings_bytes(request: StartRequest) -> int:
+    """Return the length of everything that the request changes in its scenario file."""
+    return sum(len(each.encode()) for each in _settings(request))
 
 
 def _batch_request(request: StartRequest) -> planning.Request:

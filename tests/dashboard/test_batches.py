@@ -3,6 +3,8 @@ progress."""
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from conftest import until
 
@@ -38,6 +40,29 @@ def test_parameters_belong_to_their_own_strategy():
 def test_too_many_runs_are_refused():
     with pytest.raises(Problem, match="at most 200"):
         planned(request(repeats=100, strategies=("none", "disjoint", "optimum")))
+
+
+EVENT = {"at_s": 1, "target": "ap.wifi1.mbps", "value": 0.5}
+
+
+def test_settings_that_no_program_takes_as_an_argument_are_refused(client):
+    start = START | {"set": {"events": [EVENT] * 2000}}
+    answer = client.post("/api/runs", json=start)
+    assert answer.status_code == 422, answer.json
+    assert "'events' has 1" in answer.json["error"]
+    assert "at most 100000 are possible" in answer.json["error"]
+
+
+def test_a_batch_whose_settings_take_long_to_check_is_refused_before(client):
+    """Each set of settings is checked before the answer, which takes a second for 100 kB."""
+    values = [round(0.01 * n, 2) for n in range(1, 51)]
+    start = START | {"set": {"events": [EVENT] * 1000}}
+    vary = {"key": "strategy.cth", "values": values}
+    body = {"start": start, "strategies": ["meter_throttling"], "vary": vary}
+    began = time.monotonic()
+    answer = client.post("/api/batches", json=body)
+    assert (answer.status_code, time.monotonic() - began < 2) == (422, True)
+    assert "at most 500000 are possible. Choose fewer values" in answer.json["error"]
 
 
 def test_a_batch_is_one_row_and_its_groups_can_be_compared(client):
