@@ -6,6 +6,8 @@ import json
 import math
 import re
 import shutil
+import time
+import tracemalloc
 
 import numpy
 import pytest
@@ -349,3 +351,22 @@ def test_a_window_without_samples_or_without_length_is_refused(runs):
     for window in ((9, 5), (5, 5), (-1, 5)):
         with pytest.raises(RequestError, match="the end must be after the start"):
             compare.Window(*window)
+
+
+def test_many_groups_get_their_titles_soon():
+    """The page compares up to 200 runs, each of which can be a group of its own."""
+    same = {f"key.{n}": "1" for n in range(100)} | {"name": '"a"', "strategy.name": '"none"'}
+    groups = [same | {"key.7": str(n)} for n in range(200)]
+    began = time.monotonic()
+    assert compare._titles(groups) == [f"none key.7={n}" for n in range(200)]
+    assert time.monotonic() - began < 5
+
+
+def test_an_interval_of_thousands_of_runs_takes_little_memory():
+    values = list(numpy.random.default_rng(3).normal(10, 1, 2000))
+    tracemalloc.start()
+    found = statistics.estimate(values)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 60 * 2**20
+    assert found.low < found.mean < found.high

@@ -23,6 +23,22 @@ def test_what_is_no_list_of_values_is_refused(text):
         points([text])
 
 
+@pytest.mark.parametrize(
+    "vary",
+    [
+        ["a=0..1000000000000"],
+        ["a=0..1..0.0000001"],
+        ["a=1..9000,9001..18000"],
+        ["a=1..101", "b=1..100"],
+        [f"a=0..{'9' * 5000}"],
+    ],
+    ids=["long", "fine", "two ranges", "product", "digits"],
+)
+def test_too_many_combinations_are_refused_at_once(vary):
+    with pytest.raises(RequestError, match="at most 10000 combinations are possible"):
+        points(vary)
+
+
 def test_different_points_have_different_folders():
     names = {folder_name(each) for each in points(["a=[],{},x/y,x-y,'1',1"])}
     assert len(names) == 6

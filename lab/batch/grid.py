@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 import yaml
 
-from lab.errors import RequestError
+from lab.errors import RequestError, show
 from lab.scenario.yaml_text import parse
 
 NUMBER = r"(-?\d+(?:\.\d+)?)"
 RANGE = re.compile(rf"{NUMBER}\.\.{NUMBER}(?:\.\.{NUMBER})?")
 UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")  # in the name of a folder
+MOST_POINTS = 10_000  # each is checked before the first run starts
 LONGEST = 200  # of the name of a folder
 DIGITS = 8  # of the digest of a value that cannot be a name
 Point = tuple[str, ...]  # settings such as `topology.users=10`, one for each varied key
@@ -26,12 +28,15 @@ def points(vary: Sequence[str]) -> list[Point]:
     """Return every combination of the values in texts such as `topology.users=10,20,30`.
 
     A value is YAML; `10..40..10` stands for 10, 20, 30 and 40. Raise `RequestError` if a text is
-    no list of different values, or if a key is varied twice.
+    no list of different values, if a key is varied twice, or if there are more than `MOST_POINTS`
+    combinations.
     """
     axes = [_axis(text) for text in vary]
     keys = [key for key, _ in axes]
     if twice := next((key for key in keys if keys.count(key) > 1), None):
         raise RequestError(f"--vary {twice}: it is varied twice: write all its values in one list")
+    if math.prod(len(values) for _, values in axes) > MOST_POINTS:
+        raise _too_many(" ".join(vary))
     return list(product(*([f"{key}={value}" for value in values] for key, values in axes)))
 
 
@@ -53,9 +58,10 @@ def _axis(text: str) -> tuple[str, list[str]]:
         )
     if key == "seed":
         raise RequestError("--vary seed: use --repeat N, and --seed for the first seed")
-    values = [
-        _text(value) for each in parse(f"[{listed}]", f"--vary {key}") for value in _range(each)
-    ]
+    given = (value for each in parse(f"[{listed}]", f"--vary {key}") for value in _range(each))
+    values = [_text(value) for value in islice(given, MOST_POINTS + 1)]
+    if len(values) > MOST_POINTS:
+        raise _too_many(text)
     if not values or len(set(values)) < len(values):
         raise RequestError(f"--vary {text}: the same value is listed twice, or none is")
     return key, values
@@ -72,6 +78,13 @@ def _range(value: Any) -> Iterator[Any]:
     for n in range(int((end - start) / step) + 1):
         at = start + n * step
         yield int(at) if at == int(at) else float(at)
+
+
+def _too_many(text: str) -> RequestError:
+    return RequestError(
+        f"--vary {show(text)}: at most {MOST_POINTS} combinations are possible. Give fewer values, "
+        "or several commands"
+    )
 
 
 def _text(value: Any) -> str:

@@ -239,8 +239,11 @@ def _groups(runs: Sequence[Run]) -> list[Group]:
     found: dict[str, list[Run]] = {}
     for run in runs:
         found.setdefault(json.dumps(run.settings, sort_keys=True), []).append(run)
-    all_settings = [several[0].settings for several in found.values()]
-    groups = [_group(several, all_settings) for several in found.values()]
+    titles = _titles([several[0].settings for several in found.values()])
+    groups = [
+        _group(several, title, titles.count(title) > 1)
+        for several, title in zip(found.values(), titles, strict=True)
+    ]
     return sorted(groups, key=_not_a_base)
 
 
@@ -356,13 +359,12 @@ def _listed(names: Sequence[str]) -> str:
     return f"{'runs' if len(names) > 1 else 'run'} {', '.join(names[:NAMED_RUNS])}{more}"
 
 
-def _group(several: Sequence[Run], all_settings: Sequence[Settings]) -> Group:
+def _group(several: Sequence[Run], title: str, is_shared: bool) -> Group:
+    """Return the group of these runs. `is_shared` says that another group has the same title."""
     kept = _without_repeats(several)
     left_out = tuple(run.run_id for run in several if all(run is not each for each in kept))
     settings = several[0].settings
-    title = _title(settings, all_settings)
-    alike = [each for each in all_settings if _title(each, all_settings) == title]
-    scale = f" {SCALE_KEY}={settings[SCALE_KEY]}" if len(alike) > 1 else ""
+    scale = f" {SCALE_KEY}={settings[SCALE_KEY]}" if is_shared else ""
     runs = tuple(sorted(kept, key=lambda run: run.seed))
     return Group(f"{title}{scale}", title, settings, runs, left_out)
 
@@ -380,22 +382,25 @@ def _without_repeats(runs: Sequence[Run]) -> list[Run]:
     return list(kept.values())
 
 
-def _title(settings: Settings, all_settings: Sequence[Settings]) -> str:
-    """Return the strategy's name, with the settings in which groups of the same strategy differ.
-
-    `all_settings` has the settings of all groups that are compared.
-    """
-    alike = [
-        each
-        for each in all_settings
-        if all(each.get(key) == settings[key] for key in ("strategy.name", "name"))
-    ]
+def _titles(all_settings: Sequence[Settings]) -> list[str]:
+    """Return a title for each group: the name of its strategy, with the settings in which groups of
+    the same strategy differ."""
+    alike: dict[tuple[str, str], list[Settings]] = {}
+    for each in all_settings:
+        alike.setdefault((each["strategy.name"], each["name"]), []).append(each)
+    differing = {of: differing_keys(several) for of, several in alike.items()}
     several = len({each["name"] for each in all_settings}) > 1
-    scenario = [json.loads(settings["name"])] if several else []
+    return [
+        _title(each, differing[each["strategy.name"], each["name"]], several)
+        for each in all_settings
+    ]
+
+
+def _title(settings: Settings, differing: Sequence[str], with_scenario: bool) -> str:
+    scenario = [json.loads(settings["name"])] if with_scenario else []
     named = settings.keys() - {SCALE_KEY, FLIPS_KEY}
-    keys = [key for key in differing_keys(alike) if key in named]
     parts = [*scenario, json.loads(settings["strategy.name"])]
-    parts += [f"{key}={settings[key]}" for key in keys]
+    parts += [f"{key}={settings[key]}" for key in differing if key in named]
     if FLIPS_KEY in settings:
         parts.append(f"({flips.label(json.loads(settings[FLIPS_KEY]))})")
     return " ".join(parts)

@@ -21,6 +21,7 @@ MIN_RUNS = 5  # with fewer values a bootstrap interval is not reliable
 MAX_ADDED_RUNS = 200
 MAX_RATIO = 1000
 RESAMPLES = 4999
+MOST_VALUES = 1_000_000  # of resamples in memory at once
 CONFIDENCE = 0.95
 WORDS = {  # by direction: 1 where more is better, -1 where less is better, 0 where neither is
     1: ("better", "worse"),
@@ -184,6 +185,7 @@ def _bootstrap(
         statistic,
         paired=paired,
         n_resamples=RESAMPLES,
+        batch=max(1, MOST_VALUES // max(map(len, samples))),
         confidence_level=level,
         method="percentile",
         vectorized=True,
