@@ -44,9 +44,9 @@ def run_document(found: ClassRun, folder: Path) -> dict[str, Any]:
     doc = view.run(store(), folder)
     if not g.instructor:
         doc = _for_students(doc)
-        allowed = room().lesson.run_step(found).flips if found.seat == g.seat else ()
+        allowed = room().lesson.run_step(found).flips if _is_own(found) else ()
         doc["targets"] = [each for each in doc["targets"] if each["name"] in allowed]
-        doc["controls"] = ["stop"] if found.seat == g.seat else []
+        doc["controls"] = ["stop"] if _is_own(found) else []
     return doc
 
 
@@ -159,7 +159,11 @@ def _own(id: str) -> ClassRun:
     """
     with room().mutex:
         found = room().lesson.run(id, viewer())
-    own = g.seat is not None and found.seat == g.seat
-    if not own and not g.instructor:
+    if not _is_own(found) and not g.instructor:
         raise Problem(403, f"change run '{id}': it is not yours")
     return found
+
+
+def _is_own(run: ClassRun) -> bool:
+    """Return whether the run is of the seat that this browser has. Shared runs are of no seat."""
+    return g.seat is not None and run.seat == g.seat

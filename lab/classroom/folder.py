@@ -146,8 +146,9 @@ def make(
         digests=True,
     )
     try:
-        for each in (path, path / WORKSHEETS, path / RUNS):
-            each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        classes.parent.mkdir(parents=True, exist_ok=True)
+        for each in (classes, path, path / WORKSHEETS, path / RUNS):
+            each.mkdir(mode=0o700, exist_ok=True)
         path.chmod(0o700)
         for stem, text in sources.items():
             _write(path / WORKSHEETS / f"{stem}.yaml", text.decode())

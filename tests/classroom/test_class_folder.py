@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -26,6 +27,32 @@ def test_only_the_owner_reads_the_folder_and_its_secrets(class_folder):
     settings = json.loads((class_folder.path / "class.json").read_text())
     assert len(settings["code"]) == 6
     assert len({settings[each] for each in ("secret", "instructor_key", "projector_key")}) == 3
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077])
+def test_the_umask_opens_nothing(tmp_path, sheet, csv, umask):
+    before = os.umask(umask)
+    try:
+        made = folder.make("t", [str(sheet)], roster.from_csv(csv), tmp_path / "data" / "classes")
+        room = Room(made)
+        room.join("here", made.settings.code, [Newcomer("Ada Lovelace", "4711")])
+        room.close()
+    finally:
+        os.umask(before)
+    found = [tmp_path / "data" / "classes", *(tmp_path / "data" / "classes").rglob("*")]
+    assert len(found) == 8
+    assert not [each for each in found if each.stat().st_mode & 0o077]
+
+
+def test_no_secret_of_a_browser_or_person_is_in_a_file(class_folder):
+    room = Room(class_folder)
+    _, cookie = room.join("here", class_folder.settings.code, [Newcomer("Ada", "a-pin-of-ada")])
+    _, again = room.come_back("here", class_folder.settings.code, Newcomer("Ada", "a-pin-of-ada"))
+    _, pin = room.readmit("s1")
+    room.close()
+    files = [each.read_text() for each in class_folder.path.rglob("*") if each.is_file()]
+    for secret in (cookie, again, "a-pin-of-ada", pin, pin.replace(" ", "")):
+        assert not any(secret in text for text in files)
 
 
 def test_a_class_goes_on_with_its_own_copies_of_the_worksheets(class_folder, sheet, tmp_path):

@@ -86,6 +86,29 @@ def test_the_addresses_of_the_instructor_are_closed_to_all_others(app, ada):
                 assert answer.status_code == 403, (path, answer.status_code)
 
 
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+FOR_ALL = {"/", "/healthz", "/api/class", "/api/class/join", "/api/class/return"}
+FILES = {"/static/<path:filename>", "/plotly/<wanted>.js"}
+
+
+def test_every_address_is_closed_to_those_who_are_not_meant(app, ada):
+    """The addresses are those of the app, so a new one is tried, too."""
+    projector, stranger, tried = projector_of(app), app.test_client(), 0
+    for rule in app.url_map.iter_rules():
+        path = rule.build(dict.fromkeys(rule.arguments, "x"))[1]
+        part = path.removeprefix("/api").split("/")[1]
+        closed_to = [] if rule.rule in FOR_ALL | FILES else [stranger]
+        closed_to += [projector, ada] if part == "instructor" else []
+        closed_to += [ada] if part == "projector" else []
+        for client in closed_to:
+            for method in METHODS:
+                answer = client.open(path, method=method, json={})
+                sent_away = (answer.status_code, answer.headers.get("Location")) == (302, "/")
+                assert answer.status_code == 403 or sent_away, (method, path, answer.status_code)
+                tried += 1
+    assert tried > 300
+
+
 def test_without_a_seat_nothing_is_read(app):
     for path in ("seat", "stream", "worksheets/small", "download", "runs/x", "network/two_paths"):
         assert app.test_client().get(f"/api/class/{path}").status_code == 403, path
@@ -134,6 +157,9 @@ def test_a_run_of_the_instructor_is_seen_and_changed_by_no_student(app, ada, ins
     assert ada.get(f"/api/class/runs/{run}").status_code == 200
     body = {"target": "link.path1.loss", "value": 0}
     assert ada.post(f"/api/class/runs/{run}/flips", json=body).status_code == 403
+    for client in (ada, projector_of(app)):
+        shown = client.get(f"/api/class/runs/{run}").json
+        assert (shown["targets"], shown["controls"]) == ([], [])
     assert projector_of(app).post(f"/api/class/runs/{run}/stop", json={}).status_code == 403
 
 

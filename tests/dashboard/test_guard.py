@@ -50,6 +50,22 @@ def test_without_the_key_nothing_is_read_or_changed(locked):
             assert answer.status_code == 200
 
 
+OPEN = {"/healthz", "/openapi.json", "/static/<path:filename>", "/plotly/<wanted>.js"}
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"])
+def test_every_other_address_needs_the_key(locked, method):
+    """The addresses are those of the app, so a new one is tried, too."""
+    rules = {each.rule: each for each in locked.url_map.iter_rules()}
+    assert rules.keys() >= OPEN
+    for name, rule in rules.items():
+        path = rule.build(dict.fromkeys(rule.arguments, "plain"))[1]
+        answer = locked.test_client().open(path, method=method, json={})
+        is_open = name in OPEN and method in ("GET", "HEAD", "OPTIONS")
+        assert (answer.status_code != 403) == is_open, (path, answer.status_code)
+        answer.close()
+
+
 def path_of(secret: str, page: str = "/") -> str:
     return dashboard_links.link("", secret, page)
 
