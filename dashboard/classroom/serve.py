@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import errno
+import ipaddress
 import signal
 import socket
 import ssl
@@ -50,7 +51,7 @@ from lab.errors import MachineLacks, RequestError
 from lab.run.pace import checked_speed
 from lab.worksheets import loading
 
-ALL_INTERFACES = ("0.0.0.0", "::", "")  # noqa: S104 - they are refused
+EVERY = "::"  # an address for all interfaces, which is refused
 THREADS = STREAMS + MOST_SLOW + 16  # the last ones for requests that take no time
 SENT_WITHIN_S = 5.0  # time to send the last responses when the server ends
 
@@ -74,16 +75,18 @@ def listen(host: str, port: int | None) -> socket.socket:
 
     Raise `RequestError` if `host` is not a single address, and `MachineLacks` if no port is free.
     """
-    if host in ALL_INTERFACES:
-        raise RequestError(
-            f"--host {host}: that is every network of this machine. Give the address of one"
-            f"{own_address_hint()}"
-        )
     for each in ports(port):
         try:
-            family, _, _, _, address = socket.getaddrinfo(host, each, type=socket.SOCK_STREAM)[0]
+            family, _, _, _, address = socket.getaddrinfo(
+                host or EVERY, each, type=socket.SOCK_STREAM
+            )[0]
         except OSError as error:
             raise RequestError(f"--host {host}: {error.strerror or error}") from error
+        if _is_every_interface(str(address[0])):
+            raise RequestError(
+                f"--host {host}: that is every network of this machine. Give the address of one"
+                f"{own_address_hint()}"
+            )
         try:
             return listen_on(family, address)
         except OSError as error:
@@ -92,6 +95,12 @@ def listen(host: str, port: int | None) -> socket.socket:
                     f"listen on {host}, port {each}: {error.strerror}{own_address_hint()}"
                 ) from error
     raise MachineLacks(f"listen on {host}: {PORTS} ports are taken. Choose one with --port")
+
+
+def _is_every_interface(address: str) -> bool:
+    found = ipaddress.ip_address(address.partition("%")[0])
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return (mapped or found).is_unspecified
 
 
 def own_address_hint() -> str:

@@ -33,7 +33,13 @@ from lab.errors import LabError, RequestError
 from lab.run import process
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("0.0.0.0", "::", "", "0", "0x0", "0.0", "000.000.0.0"),
+        *("::0", "0:0:0:0:0:0:0:0", "::ffff:0.0.0.0", "::ffff:0:0"),
+    ],
+)
 def test_it_never_listens_on_all_networks(host):
     with pytest.raises(RequestError, match="every network"):
         serve.listen(host, None)
