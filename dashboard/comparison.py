@@ -24,6 +24,7 @@ from lab.run import reading
 from lab.run.reading import declared_metrics, readable_events
 
 MOST_COMPARED = 200
+MOST_BYTES = 2 * 2**30  # of the samples of all runs of a chart: minutes of reading
 Doc = dict[str, Any]  # JSON
 
 
@@ -85,8 +86,15 @@ def overlay(store: Store, docs: list[Doc], points: int) -> list[Doc]:
 
     If some runs differ only in the seed, there is one line for each group of such runs. Otherwise
     there is one line for each run. If the runs have different rate scales, the title of the time
-    axis says so.
+    axis says so. Raise a `Problem` if the runs have more than `MOST_BYTES` of samples.
     """
+    size = sum(reading.size_of(store.folder(doc["id"]) / "samples.jsonl") for doc in docs)
+    if size > MOST_BYTES:
+        raise Problem(
+            422,
+            f"draw {len(docs)} runs: their samples have {size >> 20} MiB, and at most "
+            f"{MOST_BYTES >> 20} MiB are drawn. Choose fewer runs",
+        )
     own = [each for doc in docs for each in declared_metrics(store.folder(doc["id"]))]
     own = list({(each.of, each.name): each for each in own}.values())
     with thinning.turn(store.folder(doc["id"]) for doc in docs):

@@ -15,7 +15,7 @@ from contextlib import suppress
 import pytest
 from conftest import until
 
-from dashboard import serve
+from dashboard import comparison, serve
 from dashboard.stream import Streams
 from lab.errors import LabError
 
@@ -41,6 +41,15 @@ def test_a_body_that_exceeds_a_limit_is_refused(client, body):
         answer = getattr(client, method)(path, data=body, **JSON)
         assert answer.status_code == 400, answer.text
         assert "read the request" in answer.json["error"]
+
+
+def test_charts_of_too_many_samples_are_refused(client, runs, monkeypatch):
+    sizes = [(runs / each / "samples.jsonl").stat().st_size for each in ("plain", "metered")]
+    for most, status in ((sum(sizes), 200), (sum(sizes) - 1, 422)):
+        monkeypatch.setattr(comparison, "MOST_BYTES", most)
+        answer = client.get("/api/compare/charts?runs=plain,metered")
+        assert answer.status_code == status
+    assert "MiB are drawn. Choose fewer runs" in answer.json["error"]
 
 
 LENGTH = b"Content-Length: 100000000\r\n\r\n"
