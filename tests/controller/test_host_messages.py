@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from controller import datagrams, host_messages
+from controller import agent_messages, datagrams, host_messages
 from controller.errors import MessageRefused
 from controller.host_messages import HostCommand, HostReport, SubflowChange, SubflowState
 
@@ -96,7 +96,9 @@ def test_an_invalid_report_is_refused(changes):
         host_messages.read_report(changed(REPORT, **changes), KEY)
 
 
-@pytest.mark.parametrize("read", [host_messages.read_command, host_messages.read_report])
+@pytest.mark.parametrize(
+    "read", [host_messages.read_command, host_messages.read_report, agent_messages.read_ap_report]
+)
 @pytest.mark.parametrize(
     "key", ["", "other", "secret ", "secre", "\ud800".encode("utf-8", "surrogatepass")]
 )
