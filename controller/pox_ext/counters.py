@@ -147,13 +147,14 @@ class Counters:
             flow: self._summed(flow, each, now_s) for flow, each in paths.items() if each.path
         }
         known = {digest(flow) for flow in self._counts}
-        for flows in self._flows.values():
+        for switch, flows in self._flows.items():
             for cookie in [
                 each
                 for each, counter in flows.items()
                 if each not in known and counter.rate_bps is None
             ]:
                 del flows[cookie]
+                self._rates.forget((switch, cookie))
 
     def data(self, flow: Flow) -> PathCount | None:
         """Return the counts of `flow` or of the opposite direction, whichever has more bytes.

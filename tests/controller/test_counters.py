@@ -168,6 +168,19 @@ def test_a_counted_loss_stays(world):
     assert all(before <= after for before, after in pairwise([0, 90]))
 
 
+def test_a_flow_that_comes_back_after_it_was_forgotten_is_counted_from_its_start(world):
+    counted(world, [(1000, 1000), (2000, 2000)])
+    for switch in ("s1", "wifi1"):
+        world.counters.take_flows(switch, [])
+    world.counters.update({}, 2.0)
+    world.now_ns = 20 * SECOND_NS
+    world.entries("s1", down=500)
+    assert world.counters.flow_bps("s1", DOWN) == 0  # nobody knows since when
+    world.now_ns += SECOND_NS
+    world.entries("s1", down=600)
+    assert world.counters.flow_bps("s1", DOWN) == 100 * FRAME_BITS
+
+
 def test_uploads_are_counted_too(world):
     for second in range(2):
         world.now_ns = second * SECOND_NS
