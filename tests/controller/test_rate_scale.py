@@ -120,5 +120,7 @@ def test_documents_of_the_statistics_file_are_in_scenario_units():
     subflow = Subflow("c", 1, "ue1", "wifi1", "a:1", "b:2", rate_bps=50_000, expected_bps=100_000)
     joined = Joined("c", 1, Flow("a", "b", 6, 1, 2), False)
     document = counters.documents([(joined, subflow, False)])["subflows"][0]
+    unscaled = Counters(lambda _switch: {}).documents([(joined, subflow, False)])["subflows"][0]
+    assert (unscaled["mbps"], unscaled["rate_bps"]) == (0.05, 50_000)
     assert (document["mbps"], document["rate_bps"]) == (0.5, 500_000)
     assert document["expected_bps"] == 1_000_000
