@@ -187,3 +187,15 @@ def test_an_exception_in_a_built_in_strategy_is_a_failure_too(monkeypatch):
     )
     with pytest.raises(StrategyFailed, match="strategy 'none' failed in decide"):
         Control("none").step(EMPTY)
+
+
+@pytest.mark.parametrize("method", ["decide", "withdraw"])
+def test_an_error_of_the_controller_itself_is_passed_on(file, method):
+    raising = "from controller.errors import ControllerError; raise ControllerError('no')"
+    path = file(body(**{"decide": "return []", method: raising}))
+    control = Control(from_file.register(path))
+    with pytest.raises(ControllerError, match="^no$") as error:
+        control.step(EMPTY)
+        control.switch("none")
+        control.step(EMPTY)
+    assert type(error.value) is ControllerError
