@@ -194,8 +194,9 @@ def test_an_error_of_the_controller_itself_is_passed_on(file, method):
     raising = "from controller.errors import ControllerError; raise ControllerError('no')"
     path = file(body(**{"decide": "return []", method: raising}))
     control = Control(from_file.register(path))
-    with pytest.raises(ControllerError, match="^no$") as error:
+    if method == "withdraw":
         control.step(EMPTY)
         control.switch("none")
+    with pytest.raises(ControllerError, match="no") as error:
         control.step(EMPTY)
     assert type(error.value) is ControllerError
