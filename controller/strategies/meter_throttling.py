@@ -167,7 +167,7 @@ class MeterThrottling(Strategy):
         limit_bps, reason = self.next_limit(ap, observation.rate_scale)
         return Decision(ap.id, reason, Throttle(ap.id, addresses, limit_bps))
 
-    def next_limit(self, ap: AccessPoint, rate_scale: float = 1.0) -> tuple[int, str]:
+    def next_limit(self, ap: AccessPoint, rate_scale: float) -> tuple[int, str]:
         """Return the next limit for secondary traffic (Tier 2) at `ap`, and the reason as text.
 
         The limit is in bit/s on the wire. The text shows rates in Mb/s as in the scenario file

@@ -20,7 +20,7 @@ def law(**params):
 
 
 def next_mbps(strategy, **ap):
-    return strategy.next_limit(replace(AP, **ap))[0] / MBPS
+    return strategy.next_limit(replace(AP, **ap), 1.0)[0] / MBPS
 
 
 def seen(ap: AccessPoint, tier: int = 2) -> Observation:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from math import inf, nan, nextafter
-from typing import Literal, get_args, get_origin
+from typing import Literal, get_origin
 
 import pytest
+from pydantic import ValidationError
 
 from controller.errors import ParamsRefused
 from controller.strategies import STRATEGIES
@@ -41,7 +42,24 @@ expected_throughput  fairness                   0.9     >0     1       fraction
 expected_throughput  max_subflows               8       1      16      subflows
 disjoint             interval_s                 2       0.2    60      s
 """
-ROWS = [line.split() for line in NUMBERS.strip().splitlines()]
+NUMBER_ROWS = [line.split() for line in NUMBERS.strip().splitlines()]
+CHOICES = """
+meter_throttling     increase_form      by         by,to
+meter_throttling     primary_selection  priority   priority,filtering
+meter_throttling     contention         bianchi    none,bianchi
+meter_throttling     at_floor           keep       keep,backup
+subflow_selection    accept             gain       printed,tentative,gain
+subflow_selection    starts             first      first,all
+subflow_selection    forecast           paper      paper,today
+subflow_selection    loop               open       open,closed
+subflow_selection    round              paper      paper,pipelined
+subflow_selection    bandwidth          available  available,capacity
+loss_aware           thresholds         paper      paper,measured
+loss_aware           loss_source        device     device,network,tcp
+expected_throughput  allocation         paper      paper,max_min
+expected_throughput  demand             unlimited  unlimited,measured
+"""
+CHOICE_ROWS = [line.split() for line in CHOICES.strip().splitlines()]
 FIELDS = {
     (name, key): field
     for name, strategy in STRATEGIES.items()
@@ -53,7 +71,7 @@ def set_to(name, key, value):
     return getattr(checked_params(STRATEGIES[name].Params, {key: value}, "set"), key)
 
 
-@pytest.mark.parametrize(("name", "key", "default", "least", "most", "unit"), ROWS)
+@pytest.mark.parametrize(("name", "key", "default", "least", "most", "unit"), NUMBER_ROWS)
 def test_default_unit_and_bounds_of_a_number(name, key, default, least, most, unit):
     field, kind = FIELDS[name, key], FIELDS[name, key].annotation
     assert (field.default, field.json_schema_extra) == (kind(default), {"unit": unit})
@@ -69,19 +87,33 @@ def test_default_unit_and_bounds_of_a_number(name, key, default, least, most, un
             set_to(name, key, wrong)
 
 
-def test_every_number_of_a_strategy_is_in_the_table():
+@pytest.mark.parametrize(("name", "key", "default", "choices"), CHOICE_ROWS)
+def test_default_and_values_of_a_choice(name, key, default, choices):
+    assert (FIELDS[name, key].default, FIELDS[name, key].json_schema_extra["unit"]) == (
+        default,
+        "choice",
+    )
+    assert [set_to(name, key, each) for each in choices.split(",")] == choices.split(",")
+    with pytest.raises(ParamsRefused, match=f"set: parameter {key} = "):
+        set_to(name, key, default + "x")
+
+
+@pytest.mark.parametrize("key", ["windup_guard", "preseed"])
+def test_the_switches_are_on(key):
+    field = FIELDS["meter_throttling", key]
+    assert (field.default, field.json_schema_extra["unit"]) == (True, "switch")
+
+
+def test_every_parameter_of_a_strategy_is_in_a_table():
     """Parameters that strategies share are there once."""
-    numbers = {key for (_, key), field in FIELDS.items() if field.annotation in (int, float)}
-    assert numbers == {key for _, key, *_ in ROWS}
-
-
-@pytest.mark.parametrize(("name", "key"), FIELDS)
-def test_the_unit_tells_a_choice_and_a_switch_from_a_number(name, key):
-    field = FIELDS[name, key]
-    unit, is_choice = field.json_schema_extra["unit"], get_origin(field.annotation) is Literal
-    assert (unit == "choice") == is_choice
-    assert (unit == "switch") == (field.annotation is bool)
-    assert not is_choice or field.default in get_args(field.annotation)
+    names: dict[type, set[str]] = {}
+    for (_, key), field in FIELDS.items():
+        kind = Literal if get_origin(field.annotation) is Literal else field.annotation
+        names.setdefault(kind, set()).add(key)
+    assert names[int] | names[float] == {key for _, key, *_ in NUMBER_ROWS}
+    assert names[Literal] == {key for _, key, *_ in CHOICE_ROWS}
+    assert names[bool] == {"windup_guard", "preseed"}
+    assert names.keys() == {int, float, bool, Literal}
 
 
 def test_a_strategy_declares_a_choice_and_a_switch_without_a_unit():
@@ -104,3 +136,13 @@ def test_a_parameter_without_bounds_is_a_finite_number_all_the_same(value):
     assert checked_params(Own, {"offset": -1e300}, "set").offset == -1e300
     with pytest.raises(ParamsRefused, match=r"parameter offset = .*finite"):
         checked_params(Own, {"offset": value}, "set")
+
+
+def test_parameters_are_frozen_and_forbid_extra_ones():
+    params = checked_params(StrategyParams, {"interval_s": 3}, "set")
+    with pytest.raises(ValidationError, match="frozen"):
+        params.interval_s = 4.0
+    with pytest.raises(
+        ParamsRefused, match=r"'interval' is unknown \(did you mean 'interval_s'\?\)"
+    ):
+        checked_params(StrategyParams, {"interval": 4}, "set")
