@@ -274,3 +274,23 @@ def test_a_set_that_won_is_compared_with_all_subflows_less_and_less_often():
     assert of_all[0] - connection.trials_s()[0][1] == 20
     assert all(40 * 2**n <= b - a <= 42 * 2**n + 10 for n, (a, b) in enumerate(pairwise(of_all)))
     assert connection.used[-1] == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (1400, "subflows 1, 2 in use: +40% against the other set"),
+        (500, "subflows 1, 2, 3 in use: -50% against the other set"),
+    ],
+)
+def test_the_reason_for_the_end_of_a_trial_compares_the_sets(rate, text):
+    connection = Connection(table(1200, _12=1.2 * rate), noise=0)
+    connection.trials = Trials(TrialParams(trial_budget=0.5))
+    connection.run(60, {1, 2})
+    first = next(each for each in connection.reasons if "trial ended" in each)
+    assert first.endswith(f"trial ended, {text}")
+
+
+def test_a_trial_that_costs_more_than_the_budget_ends_with_this_reason():
+    connection = Connection(table(1000, _12=300)).run(60, {1, 2})
+    assert any("in use: the trial costs too much" in each for each in connection.reasons)
