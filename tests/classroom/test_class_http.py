@@ -373,3 +373,16 @@ def test_the_space_of_a_seat_is_limited(app, ada, monkeypatch):
     answer = do(ada, "runs/both")
     assert answer.status_code == 429
     assert "fill the space" in answer.json["error"]
+
+
+def test_a_try_that_must_wait_says_how_long(ada):
+    for _ in range(3):
+        assert do(ada, "answers/cause", value="one").status_code == 200
+    answer = do(ada, "answers/cause", value="two")
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "15")
+
+
+def test_a_worksheet_is_opened_without_anything_else(bo):
+    assert do(bo, "open", minutes=500).status_code == 422
+    assert bo.get("/api/class/worksheets/small").status_code == 409
+    assert do(bo, "open").status_code == 200

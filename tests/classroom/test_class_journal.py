@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -143,3 +144,9 @@ def test_people_and_seats_are_written_without_secrets():
     with pytest.raises(ValueError, match="extra"):
         LINE.validate_json('{"kind":"open","seat":"s1","worksheet":"w","more":1}')
     assert Opened(seat="s1", worksheet="w").n == 0
+
+
+@pytest.mark.parametrize("event", get_args(journal.AnyEvent))
+def test_an_event_is_known_by_its_kind(event):
+    kind = event.model_fields["kind"]
+    assert get_args(kind.annotation) == (kind.default,)

@@ -592,3 +592,13 @@ def test_seats_with_a_waiting_run_are_told_when_another_run_has_ended(room, seat
     before = room.news.wait(other, -1, 0)
     room.ended(first, "interrupted", "")
     assert room.news.wait(other, before, 0) != before
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_seats_are_told_when_a_restarted_server_goes_on_with_a_run(room, seat, running):
+    room.answer(at("guess"), 12)
+    run = room.request_run(at("both"), {}, NO_CHECK)
+    before = room.news.wait(seat, -1, 0)
+    room.resume(run, running)
+    assert room.news.wait(seat, before, 0) != before
+    assert run.status == ("running" if running else "waiting")

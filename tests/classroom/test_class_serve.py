@@ -391,3 +391,21 @@ def test_the_server_ends_when_all_responses_are_sent_or_after_a_while(monkeypatc
     begun = time.monotonic()
     serve.send_the_rest(SimpleNamespace(active_channels=endless))
     assert time.monotonic() - begun >= 0.05
+
+
+def test_what_was_chosen_reaches_the_server(class_folder, tmp_path, monkeypatch):
+    class Reached(Exception):
+        pass
+
+    def create_app(room, config):
+        raise Reached(room.folder.settings.name, config)
+
+    monkeypatch.setattr(serve, "create_app", create_app)
+    options = serve.Options("test", port=None, speed=2.5, vm=True)
+    with pytest.raises(Reached) as caught:
+        serve.serve(options, tmp_path / "classes")
+    name, config = caught.value.args
+    assert name == "test"
+    assert (config["SPEED"], config["VM"], config["SECURE"]) == (2.5, True, False)
+    assert config["LINK"].startswith("http://127.0.0.1:")
+    assert config["TRUSTED_HOSTS"] == ["127.0.0.1", "localhost"]
