@@ -14,8 +14,9 @@ GOOD, BAD = "VALUE = 1\n", "VALUE = 2\n\nunknown\n"
 
 @pytest.fixture(autouse=True)
 def modules(monkeypatch):
-    """Modules of users are forgotten after the test."""
-    monkeypatch.setattr(sys, "modules", sys.modules.copy())
+    """Modules of users are forgotten before and after the test."""
+    others = {name: each for name, each in sys.modules.items() if not name.startswith(PREFIX)}
+    monkeypatch.setattr(sys, "modules", others)
 
 
 @pytest.fixture
