@@ -47,16 +47,7 @@ def each_once(events: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def value_text(value: Any) -> str:
-    """Format the value of a setting: a boolean as "on" or "off", None as "unlimited".
-
-    A strategy becomes its name, followed by its parameters in brackets.
-    """
-    if isinstance(value, dict):
-        params = value.get("params")
-        named = params.items() if isinstance(params, dict) else ()
-        inside = ", ".join(f"{key} {value_text(each)}" for key, each in named)
-        name = str(value.get("name", value))
-        return f"{name} ({inside})" if inside and "name" in value else name
+    """Format the value of a setting: a boolean as "on" or "off", None as "unlimited"."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if value is None:

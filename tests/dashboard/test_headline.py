@@ -81,11 +81,26 @@ def test_a_run_without_changes_has_no_headline_and_many_changes_are_counted():
         ("cell.wifi1.tier1_mbps", None, 5, "limit of Tier 1 at wifi1: 5 Mb/s instead of none"),
         ("link.a.loss", 0.015, 0, "loss of link a: 0 % instead of 1.5 %"),
         ("link.a.loss", 0.05, 0.05, "loss of link a: 5 %, as before"),
+        ("cc", "lia", "olia", "congestion control olia instead of lia"),
+        ("strategy", "none", {"name": "disjoint"}, "strategy disjoint instead of none"),
+        ("strategy.is_on", True, False, "setting is_on of the strategy: off instead of on"),
+        (
+            "cell.wifi1.ue1.rate_mbps",
+            20,
+            2.5,
+            "rate of ue1 at wifi1 when alone there: 2.5 Mb/s instead of 20",
+        ),
         ("other", 1, 2, "other: 1 -> 2"),
+        ("other", None, {"a": 1.0}, "other: unlimited -> {'a': 1.0}"),
     ],
 )
 def test_a_change_has_plain_words(target, old, value, words):
     assert flip_words({"target": target, "old": old, "value": value}) == words
+
+
+def test_a_change_of_an_old_version_has_no_old_value():
+    assert flip_words({"target": "link.a.rate_mbps", "value": 10}) == "rate of link a: 10 Mb/s"
+    assert flip_words({"target": "other", "value": None}) == "other = unlimited"
 
 
 def lost(t):
