@@ -125,7 +125,7 @@ def _instead(flip: Mapping[str, Any], field: str = "", none: str = "unlimited") 
 
 
 def value_name(value: Any) -> str:
-    """Format the value of a setting as `value_text` does, but a strategy without its parameters."""
+    """Format the value of a setting as `value_text` does; a strategy becomes its name."""
     is_strategy = isinstance(value, dict) and "name" in value
     return str(value["name"]) if is_strategy else value_text(value)
 
