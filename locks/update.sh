@@ -11,8 +11,9 @@ compile() {
 }
 all=$(mktemp)
 trap 'rm -f "$all"' EXIT
-compile "$all" requirements.txt requirements-fast.txt requirements-dev.txt requirements-emulation.txt
+compile "$all" requirements.txt requirements-fast.txt requirements-figures.txt requirements-dev.txt requirements-emulation.txt
 compile locks/run.txt requirements.txt -c "$all"
 compile locks/fast.txt requirements-fast.txt -c "$all"
-compile locks/dev.txt requirements.txt requirements-fast.txt requirements-dev.txt -c "$all"
+compile locks/figures.txt requirements-figures.txt -c "$all"
+compile locks/dev.txt requirements.txt requirements-fast.txt requirements-figures.txt requirements-dev.txt -c "$all"
 compile locks/emulation.txt requirements-emulation.txt -c "$all"

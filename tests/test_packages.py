@@ -23,7 +23,13 @@ ROOT = Path(__file__).resolve().parents[1]
 OF = {
     "run.txt": ["requirements.txt"],
     "fast.txt": ["requirements-fast.txt"],
-    "dev.txt": ["requirements.txt", "requirements-fast.txt", "requirements-dev.txt"],
+    "figures.txt": ["requirements-figures.txt"],
+    "dev.txt": [
+        "requirements.txt",
+        "requirements-fast.txt",
+        "requirements-figures.txt",
+        "requirements-dev.txt",
+    ],
     "emulation.txt": ["requirements-emulation.txt"],
 }
 

@@ -89,6 +89,7 @@ EDGES = {  # files that read and write text and JSON; untyped dictionaries are a
     "lab/results/flips.py": "the flips in result.json",
     "lab/run/flipping.py": "the flips in events.jsonl and result.json",
     "lab/results/store.py": "TinyDB",
+    "lab/results/rows.py": "rows of tables with a column for each varied key",
     "lab/results/packages.py": "a bill of materials in JSON",
     "lab/engines/mininet/programs/traffic.py": "messages of a traffic program",
     "lab/topologies/topology.py": "topology.json",

@@ -21,6 +21,7 @@ from lab.cli import lists, machine, worksheet
 from lab.cli import run as checking
 from lab.cli import run as running
 from lab.cli.classroom import classroom, grade
+from lab.cli.export import export
 from lab.cli.machine import audit, export_script
 from lab.cli.own_files import forwarded_with_option, with_arguments, with_option
 from lab.errors import LabError, MachineLacks
@@ -197,7 +198,7 @@ def check(scenario: str, settings: tuple[str, ...], strategy: str | None, cc: st
 
 @cli.command()
 @click.argument(
-    "folders", nargs=-1, required=True, metavar="DIR DIR...", type=click.Path(path_type=Path)
+    "folders", nargs=-1, required=True, metavar="DIR...", type=click.Path(path_type=Path)
 )
 @lists.as_json_option
 @click.option(
@@ -208,14 +209,21 @@ def check(scenario: str, settings: tuple[str, ...], strategy: str | None, cc: st
 )
 @click.option("--from", "from_s", type=float, metavar="S", help="Use the samples after S seconds.")
 @click.option("--to", "to_s", type=float, metavar="S", help="Use the samples up to S seconds.")
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="KEY.PATH",
+    help="One comparison for each value of this key of the scenario.",
+)
 def compare(
     folders: tuple[Path, ...],
     as_json: bool,
     as_markdown: bool,
     from_s: float | None,
     to_s: float | None,
+    by: tuple[str, ...],
 ) -> None:
-    """Compare runs side by side.
+    """Compare runs side by side. DIR is a run, or a folder with runs below it, such as a grid's.
 
     Runs that differ only in the seed form one group, with a 95 % confidence interval. Groups that
     have the same seeds are compared in pairs. With --from or --to, the numbers are those of a part
@@ -226,7 +234,7 @@ def compare(
     window = None
     if from_s is not None or to_s is not None:
         window = comparing.Window(from_s or 0.0, math.inf if to_s is None else to_s)
-    click.echo(comparing.report(folders, as_json, as_markdown, window))
+    click.echo(comparing.report(folders, as_json, as_markdown, window, by))
 
 
 @cli.command()
@@ -279,6 +287,7 @@ for command in (
     Beside("bench", "bench.command", "Measure the lab's speed on this machine."),
     Beside("crosscheck", "papers.commands", "Compare the simulator with the emulation."),
     Beside("reproduce", "papers.commands", "Repeat the experiments of PAPER."),
+    export,
     export_script,
     grade,
     worksheet.worksheet,

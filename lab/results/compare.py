@@ -27,7 +27,7 @@ from typing import Any
 from lab.errors import RequestError
 from lab.frame import Frame
 from lab.metrics import BUILT_IN, SECTIONS, Metric, Samples, of_number
-from lab.results import flips
+from lab.results import flips, run_folders
 from lab.results.documents import WIRE_RATES_SCHEMA, figure
 from lab.results.labels import WIRE_LABEL, heading
 from lab.results.labels import label as metric_label
@@ -96,6 +96,15 @@ class Run:
     made_by: str = ""  # the version of the lab
     network: str = ""  # digest of its network; "" if the run does not say
     samples: str = ""  # digest of samples.jsonl; "" if the run does not say
+    cc: str = ""  # the congestion control that was read back from its connections
+
+    @property
+    def scenario(self) -> str:
+        return str(json.loads(self.settings["name"]))
+
+    @property
+    def strategy(self) -> str:
+        return str(json.loads(self.settings["strategy.name"]))
 
 
 @dataclass(frozen=True)
@@ -222,20 +231,32 @@ def grouped(folders: Sequence[Path]) -> list[Group]:
 
 
 def _unedited(folders: Sequence[Path], window: Window | None = None) -> tuple[list[Run], list[str]]:
-    """Return the runs in these folders, and a sentence about each edited run, which is left out."""
-    runs, left_out = [], []
+    """Return the runs in and below these folders, and a sentence about each that is left out.
+
+    An edited run is left out. One that cannot be read is left out if it is only below a folder, and
+    else an error.
+    """
+    runs, not_used = [], []
     for folder in dict.fromkeys(folder.resolve() for folder in folders):
-        try:
-            runs.append(read_run(folder, window))
-        except Edited as error:
-            left_out.append(str(error))
-    if left_out and not runs:
-        raise RequestError("\n".join(left_out))
-    return runs, left_out
+        for each in run_folders.below(folder):
+            try:
+                runs.append(read_run(each, window))
+            except RequestError as error:
+                if each == folder and not isinstance(error, Edited):
+                    raise
+                not_used.append(str(error) if each == folder else left_out(each, error))
+    if not_used and not runs:
+        raise RequestError("\n".join(not_used))
+    return runs, not_used
+
+
+def left_out(folder: Path, error: RequestError) -> str:
+    """Return a sentence that names a run that cannot be used, and the reason."""
+    return f"{folder}: {error}" if isinstance(error, Edited) else f"{folder} is left out: {error}"
 
 
 def _groups(runs: Sequence[Run]) -> list[Group]:
-    _refuse_mixed_schemas(runs)
+    refuse_mixed_schemas(runs)
     found: dict[str, list[Run]] = {}
     for run in runs:
         found.setdefault(json.dumps(run.settings, sort_keys=True), []).append(run)
@@ -295,6 +316,7 @@ def _run(folder: Path, window: Window | None) -> Run:
         made_by(versions) if (versions := manifest.get("versions")) else "",
         str(manifest.get("topology_sha256") or ""),
         str(result.get("samples_sha256") or ""),
+        str(result.get("cc") or ""),
     )
 
 
@@ -343,7 +365,22 @@ def differing_keys(all_settings: Sequence[Settings]) -> list[str]:
     return [key for key in keys if len({settings.get(key) for settings in all_settings}) > 1]
 
 
-def _refuse_mixed_schemas(runs: Sequence[Run]) -> None:
+def varied(runs: Sequence[Run]) -> list[str]:
+    """Return the keys of the scenario file whose values differ between runs of the same scenario
+    and strategy."""
+    alike: dict[tuple[str, str], list[Settings]] = {}
+    for run in runs:
+        alike.setdefault((run.scenario, run.strategy), []).append(run.settings)
+    keys = dict.fromkeys(key for several in alike.values() for key in differing_keys(several))
+    return [
+        key
+        for key in keys
+        if key not in ("engine", SCALE_KEY, FLIPS_KEY) and not key.startswith(FILE_KEY)
+    ]
+
+
+def refuse_mixed_schemas(runs: Sequence[Run]) -> None:
+    """Raise `RequestError` if some runs have schema 1 and others schema 2: their units differ."""
     old = [run.run_id for run in runs if run.rate_scale is None]
     new = [run.run_id for run in runs if run.rate_scale is not None]
     if old and new:
@@ -426,8 +463,7 @@ class Comparison:
     """The estimates of all groups, and the comparisons with the first group.
 
     `verdicts[label][metric]` compares the group `label` with the first group. `notes` say how runs
-    were paired and what the intervals describe. `left_out` says which runs are left out because
-    they were edited.
+    were paired and what the intervals describe. `left_out` says which runs are left out, and why.
     """
 
     groups: Sequence[Group]
@@ -438,12 +474,15 @@ class Comparison:
 
     @property
     def warnings(self) -> list[str]:
-        return [*(f"careful: {each}" for each in self.left_out), *warnings(self.groups)]
+        return [*_careful(self.left_out), *warnings(self.groups)]
 
 
 def compared(folders: Sequence[Path], window: Window | None = None) -> Comparison:
     """Compare the runs in these folders. Raise `RequestError` if they cannot be compared."""
-    found, left_out = _unedited(folders, window)
+    return _compared(*_unedited(folders, window), window)
+
+
+def _compared(found: Sequence[Run], left_out: Sequence[str], window: Window | None) -> Comparison:
     groups = _groups(found)
     runs = [run for group in groups for run in group.runs]
     metrics = list(dict.fromkeys(metric for run in runs for metric in run.metrics))
@@ -520,17 +559,47 @@ def report(
     as_json: bool = False,
     as_markdown: bool = False,
     window: Window | None = None,
+    by: Sequence[str] = (),
 ) -> str:
     """Return the comparison of the runs in these folders as text, Markdown or JSON.
 
     The JSON object has the keys `groups`, `metrics`, `labels` (names of the metrics for people),
-    `verdicts`, `notes` and `warnings`.
+    `verdicts`, `notes` and `warnings`. With keys of the scenario file in `by`, there is one
+    comparison for each combination of their values: JSON is then a list of such objects, each with
+    the values in `by`.
     """
-    found = compared(folders, window)
+    runs, not_used = _unedited(folders, window)
+    found = [(value, _compared(each, (), window)) for value, each in _parts(runs, by)]
     if as_json:
-        return json.dumps(_document(found), indent=1)
+        documents = [_document(each) | ({"by": value} if by else {}) for value, each in found]
+        documents[0]["warnings"] = [*_careful(not_used), *documents[0]["warnings"]]
+        return json.dumps(documents if by else documents[0], indent=1)
+    texts = [_report(each, value, as_markdown) for value, each in found]
+    return "\n\n".join([*texts, *_careful(not_used)])
+
+
+def _report(found: Comparison, by: Mapping[str, str], as_markdown: bool) -> str:
+    head = ", ".join(f"{key} = {value}" for key, value in by.items())
+    heads = [f"## {head}" if as_markdown else f"{head}:"] if head else []
     parts = [_markdown(found)] if as_markdown else _text(found)
-    return "\n\n".join([*parts, *found.notes, *_explained(found.groups), *found.warnings])
+    return "\n\n".join([*heads, *parts, *found.notes, *_explained(found.groups), *found.warnings])
+
+
+def _careful(left_out: Sequence[str]) -> list[str]:
+    return [f"careful: {each}" for each in left_out]
+
+
+def _parts(runs: Sequence[Run], by: Sequence[str]) -> list[tuple[dict[str, str], list[Run]]]:
+    """Return the runs of each combination of values of the keys in `by`, with these values as JSON
+    text (`null` where a run has no such key). Raise `RequestError` for a key that all share."""
+    for key in by:
+        if len({run.settings.get(key) for run in runs}) == 1:
+            names = ", ".join(varied(runs)) or "no key"
+            raise RequestError(f"compare --by {key}: all runs have one value. They vary in {names}")
+    parts: dict[tuple[str, ...], list[Run]] = {}
+    for run in runs:
+        parts.setdefault(tuple(run.settings.get(key, "null") for key in by), []).append(run)
+    return [(dict(zip(by, values, strict=True)), each) for values, each in parts.items()]
 
 
 def direction(path: str, more: Sequence[Metric] = ()) -> int:
@@ -540,6 +609,12 @@ def direction(path: str, more: Sequence[Metric] = ()) -> int:
     """
     found = of_number(path, more)
     return found[0].better if found else 0
+
+
+def unit(path: str, more: Sequence[Metric] = ()) -> str:
+    """Return the unit of the metric at `path`, "" if it has none or is unknown."""
+    found = of_number(path, more)
+    return found[0].unit if found else ""
 
 
 def warnings(groups: Sequence[Group]) -> Iterator[str]:

@@ -1,0 +1,118 @@
+"""The command `export`: write the tables of runs as CSV or Parquet files."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lab.errors import LabError, MachineLacks, RequestError
+from lab.results import rows
+from lab.results.frames import INSTALL
+from lab.results.rows import TABLES, Columns, Row
+
+if TYPE_CHECKING:
+    import pyarrow
+
+AT_ONCE = 20_000  # rows of a Parquet file that are in memory together
+
+
+@click.command()
+@click.argument("folders", nargs=-1, required=True, metavar="RUN...")
+@click.option("--csv", "csv_folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--parquet", "parquet_folder", type=click.Path(path_type=Path), metavar="DIR")
+def export(folders: tuple[str, ...], csv_folder: Path | None, parquet_folder: Path | None) -> None:
+    """Write all runs in RUN... as tables: results, samples, events, flows and subflows.
+
+    RUN is a run folder, or a folder with runs below it, such as that of a grid. --csv and --parquet
+    name the folder for the files. docs/results.md describes the columns.
+    """
+    if csv_folder is None and parquet_folder is None:
+        raise RequestError("export: add --csv DIR or --parquet DIR, the folder for the tables")
+    if parquet_folder is not None:
+        _check_pyarrow()
+    targets = [
+        (folder, suffix)
+        for folder, suffix in ((csv_folder, ".csv"), (parquet_folder, ".parquet"))
+        if folder is not None
+    ]
+    for folder, suffix in targets:
+        _refuse_existing(folder, suffix)
+    runs = rows.found(folders)
+    for text in runs.left_out:
+        click.echo(f"careful: {text}", err=True)
+    for folder, suffix in targets:
+        _write_tables(runs, folder, suffix)
+
+
+def _check_pyarrow() -> None:
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        raise MachineLacks(f"--parquet: this needs pyarrow. Type: {INSTALL}") from error
+
+
+def _refuse_existing(folder: Path, suffix: str) -> None:
+    for table in TABLES:
+        if (folder / f"{table}{suffix}").exists():
+            raise RequestError(
+                f"export: {folder / table}{suffix} is there already: choose another folder"
+            )
+
+
+def _write_tables(runs: rows.Runs, folder: Path, suffix: str) -> None:
+    write = {".csv": _write_csv, ".parquet": _write_parquet}[suffix]
+    for table in TABLES:
+        path = folder / f"{table}{suffix}"
+        each = chain.from_iterable(runs.rows(run, table) for run in runs.runs)
+        part = path.with_name(f"{path.name}.part")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            count = write(part, runs.columns(table), each)
+            part.replace(path)
+        except OSError as error:
+            raise LabError(f"write {path}: {error.strerror}: choose another folder") from error
+        finally:
+            with suppress(OSError):  # it has its name now, or was never there
+                part.unlink()
+        click.echo(f"{path}: {count} rows")
+
+
+def _write_csv(path: Path, columns: Columns, each: Iterator[Row]) -> int:
+    """Write rows into a new file; return how many. What is missing or None is an empty cell."""
+    count = 0
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(columns), restval="", lineterminator="\n")
+        writer.writeheader()
+        for count, row in enumerate(each, 1):  # noqa: B007 - it is returned
+            writer.writerow(row)
+    return count
+
+
+def _write_parquet(path: Path, columns: Columns, each: Iterator[Row]) -> int:
+    import pyarrow
+    from pyarrow.parquet import ParquetWriter
+
+    schema, count = _schema(columns), 0
+    with path.open("wb") as file, ParquetWriter(file, schema) as writer:
+        while several := list(islice(each, AT_ONCE)):
+            count += len(several)
+            writer.write_table(pyarrow.Table.from_pylist(several, schema))
+    return count
+
+
+def _schema(columns: Columns) -> pyarrow.Schema:
+    import pyarrow
+
+    types = {
+        str: pyarrow.string(),
+        float: pyarrow.float64(),
+        int: pyarrow.int64(),
+        bool: pyarrow.bool_(),
+    }
+    return pyarrow.schema([(name, types[kind]) for name, kind in columns.items()])
