@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from command_line import lab  # noqa: F401 - a fixture
 
+from lab.batch.estimate import estimated
 from lab.batch.grid import folder_name, points
+from lab.batch.jobs import Job
 from lab.errors import RequestError
+from lab.run.engine import Options
 
 GRID = "run testbed_wifi_lte --engine fake --duration 1 --vary multipath.cc=lia,olia"
 
@@ -70,3 +75,45 @@ def test_a_wrong_point_stops_all_and_is_named(lab, tmp_path):  # noqa: F811
     assert got.exit_code == 2
     assert "multipath.receive_buffer_kb=-5" in got.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_counts_and_makes_nothing(lab, tmp_path):  # noqa: F811
+    words = ["--repeat", 3, "--out", tmp_path / "grid"]
+    got = lab(GRID, *words, "--dry-run")
+    assert (got.exit_code, "6 runs, 6 to make" in got.output) == (0, True)
+    assert not (tmp_path / "grid").exists()
+    assert lab(GRID, *words, "--shard", "1/3", "--quiet").exit_code == 0
+    assert "6 runs, 2 of them exist already, 4 to make" in lab(GRID, *words, "--dry-run").output
+    assert lab(GRID, *words, "--quiet").exit_code == 0
+    found = json.loads(lab(GRID, *words, "--dry-run", "--json").output)
+    assert (found["left"], found["seconds"], found["disk_bytes"]) == (0, 0, 0)
+
+
+def test_a_dry_run_refuses_what_a_run_would_refuse(lab, tmp_path):  # noqa: F811
+    (tmp_path / "multipath.cc=lia" / "none-1").mkdir(parents=True)
+    (tmp_path / "multipath.cc=lia" / "none-1" / "mine").write_text("")
+    got = lab(GRID, "--strategy", "none", "--out", tmp_path, "--dry-run")
+    assert (got.exit_code, "is there already and not empty" in got.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("duration_s", [2, 40])
+def test_the_estimate_of_disk_is_what_the_runs_need(lab, tmp_path, duration_s):  # noqa: F811
+    words = ["--repeat", 2, "--duration", duration_s, "--quiet", "--out", tmp_path / "grid"]
+    found = json.loads(lab(GRID, *words, "--dry-run", "--json").output)
+    assert lab(GRID, *words).exit_code == 0
+    runs = list((tmp_path / "grid").glob("*/*"))
+    used = sum(each.lstat().st_blocks * 512 for run in runs for each in (run, *run.rglob("*")))
+    assert len(runs) == found["runs"]
+    assert found["disk_bytes"] == pytest.approx(used, rel=0.3)
+
+
+def test_the_estimate_of_time_grows_with_speed_and_duration(lab, tmp_path):  # noqa: F811
+    words = ["--duration", 30, "--speed", 1, "--out", tmp_path, "--dry-run", "--json"]
+    found = json.loads(lab(GRID, *words).output)
+    assert found["seconds"] == pytest.approx(30 * found["runs"] / found["at_once"], rel=0.1)
+
+
+def test_an_emulation_takes_at_least_its_durations(load_testbed):
+    jobs = [Job(load_testbed(f"duration_s={s}"), "mininet", Options()) for s in (20, 35)]
+    found = estimated(jobs)
+    assert (found.left, found.at_once, found.seconds, found.disk_bytes) == (2, 1, 55, None)

@@ -148,6 +148,9 @@ def cli() -> None:
     help="Run every combination of values; 10..40..10 is a range. Needs --out.",
 )
 @click.option("--shard", metavar="I/N", help="Run only the I-th of N parts of the runs.")
+@click.option(
+    "--dry-run", is_flag=True, help="Check all runs, say how many, and estimate time and disk."
+)
 @click.option("--pcap", is_flag=True, help="Capture packets into files in the run folder.")
 @click.option("--report", is_flag=True, help="Write report.md into the run folder.")
 @click.option(
@@ -165,7 +168,15 @@ def cli() -> None:
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 @with_option
 @click.pass_context
-def run(ctx: click.Context, /, report: bool, as_json: bool, quiet: bool, **request: Any) -> None:
+def run(
+    ctx: click.Context,
+    /,
+    report: bool,
+    as_json: bool,
+    quiet: bool,
+    dry_run: bool,
+    **request: Any,
+) -> None:
     """Run SCENARIO: a name from `list scenarios`, or a file.
 
     A strategy or congestion control can be a file of your own: see docs/extend.md.
@@ -175,9 +186,11 @@ def run(ctx: click.Context, /, report: bool, as_json: bool, quiet: bool, **reque
     """
     request["strategies"] = tuple(map(extensions.strategy_name, request["strategies"]))
     request["cc"] = request["cc"] and extensions.cc_name(request["cc"])
-    ctx.exit(
-        running.run(Request(**request, may_run_code=True), running.Output(report, as_json, quiet))
-    )
+    asked = Request(**request, may_run_code=True)
+    if dry_run:
+        running.dry_run(asked, as_json)
+    else:
+        ctx.exit(running.run(asked, running.Output(report, as_json, quiet)))
 
 
 @cli.command()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import click
 
 from lab import extensions, user_file
 from lab.batch import jobs
+from lab.batch.estimate import estimated
+from lab.batch.jobs import time_left
 from lab.batch.request import Request, checked
 from lab.cli import terminal as view
 from lab.cli.terminal import Terminal
@@ -81,6 +83,22 @@ def run(request: Request, output: Output) -> int:
         click.echo(json.dumps(results[0] if single else results, indent=1))
     code = next((outcome.exit_code for outcome in outcomes if outcome.exit_code), 0)
     return code or (EXIT_INTERRUPTED if len(outcomes) < len(requested) else 0)
+
+
+def dry_run(request: Request, as_json: bool) -> None:
+    """Print how many runs a request asks for, and what they would take on this machine."""
+    found = estimated(checked(request))
+    if as_json:
+        click.echo(json.dumps(asdict(found)))
+        return
+    exist = f"{found.runs - found.left} of them exist already, " if found.left < found.runs else ""
+    side = f", {found.at_once} at once" if found.at_once > 1 else ""
+    at_least = "at least " if found.disk_bytes is None else ""
+    disk = "" if found.disk_bytes is None else f" and {found.disk_bytes / 1e6:.3g} MB of disk"
+    click.echo(
+        f"{found.runs} runs, {exist}{found.left} to make{side}. Estimate for this machine: "
+        f"{at_least}{time_left(found.seconds)}{disk}"
+    )
 
 
 def _say_what_failed(outcomes: Sequence[Outcome]) -> None:
