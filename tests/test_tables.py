@@ -177,6 +177,30 @@ def test_compare_by_two_keys_and_by_one_that_nothing_varies(lab, grid):  # noqa:
     assert (got.exit_code, BUFFERS in got.stderr) == (2, True)
 
 
+@pytest.mark.parametrize("by", [[], [BUFFERS], [BUFFERS, "strategy.name"]])
+def test_a_comparison_is_a_table_too(lab, grid, tmp_path, by):  # noqa: F811
+    words = ["compare", grid, *(word for key in by for word in ("--by", key))]
+    got = lab(*words, "--json", "--csv", tmp_path / "c.csv")
+    assert got.exit_code == 0, got.stderr
+    parts = json.loads(got.output) if by else [json.loads(got.output)]
+    with (tmp_path / "c.csv").open() as file:
+        read = list(csv.DictReader(file))
+    assert list(read[0])[: len(by)] == by
+    known = {
+        (*part.get("by", {}).values(), group, metric): each
+        for part in parts
+        for metric, groups in part["metrics"].items()
+        for group, each in groups.items()
+    }
+    assert len(read) == len(known)
+    for row in read:
+        each = known[(*(row[key] for key in by), row["group"], row["metric"])]
+        assert int(row["n"]) == each["n"]
+        assert row["mean"] == ("" if each["mean"] is None else str(each["mean"]))
+    again = lab(*words, "--csv", tmp_path / "c.csv")
+    assert (again.exit_code, "is there already" in again.stderr) == (2, True)
+
+
 def test_without_pandas_it_is_said_what_to_type(grid, monkeypatch):
     known = builtins.__import__
 

@@ -21,7 +21,7 @@ from lab.cli import lists, machine, worksheet
 from lab.cli import run as checking
 from lab.cli import run as running
 from lab.cli.classroom import classroom, grade
-from lab.cli.export import export
+from lab.cli.export import check_files, export, write_comparison
 from lab.cli.machine import audit, export_script
 from lab.cli.own_files import forwarded_with_option, with_arguments, with_option
 from lab.errors import LabError, MachineLacks
@@ -228,6 +228,10 @@ def check(scenario: str, settings: tuple[str, ...], strategy: str | None, cc: st
     metavar="KEY.PATH",
     help="One comparison for each value of this key of the scenario.",
 )
+@click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="Also write it as CSV.")
+@click.option(
+    "--parquet", "parquet_file", type=click.Path(path_type=Path), help="Also write it as Parquet."
+)
 def compare(
     folders: tuple[Path, ...],
     as_json: bool,
@@ -235,6 +239,8 @@ def compare(
     from_s: float | None,
     to_s: float | None,
     by: tuple[str, ...],
+    csv_file: Path | None,
+    parquet_file: Path | None,
 ) -> None:
     """Compare runs side by side. DIR is a run, or a folder with runs below it, such as a grid's.
 
@@ -247,7 +253,10 @@ def compare(
     window = None
     if from_s is not None or to_s is not None:
         window = comparing.Window(from_s or 0.0, math.inf if to_s is None else to_s)
-    click.echo(comparing.report(folders, as_json, as_markdown, window, by))
+    files = check_files(csv_file, parquet_file)
+    found, not_used = comparing.compared_by(folders, window, by)
+    write_comparison(found, files)
+    click.echo(comparing.shown(found, not_used, as_json, as_markdown))
 
 
 @cli.command()

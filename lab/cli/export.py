@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ import click
 
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.results import rows
+from lab.results.compare import Parts
 from lab.results.frames import INSTALL
 from lab.results.rows import TABLES, Columns, Row
 
@@ -66,21 +68,63 @@ def _refuse_existing(folder: Path, suffix: str) -> None:
 
 
 def _write_tables(runs: rows.Runs, folder: Path, suffix: str) -> None:
-    write = {".csv": _write_csv, ".parquet": _write_parquet}[suffix]
     for table in TABLES:
         path = folder / f"{table}{suffix}"
         each = chain.from_iterable(runs.rows(run, table) for run in runs.runs)
-        part = path.with_name(f"{path.name}.part")
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            count = write(part, runs.columns(table), each)
-            part.replace(path)
-        except OSError as error:
-            raise LabError(f"write {path}: {error.strerror}: choose another folder") from error
-        finally:
-            with suppress(OSError):  # it has its name now, or was never there
-                part.unlink()
-        click.echo(f"{path}: {count} rows")
+        click.echo(f"{path}: {_written(path, suffix, runs.columns(table), each)} rows")
+
+
+def _written(path: Path, suffix: str, columns: Columns, each: Iterator[Row]) -> int:
+    """Write rows into a file and return how many. The file gets its name when it is complete."""
+    write = {".csv": _write_csv, ".parquet": _write_parquet}[suffix]
+    part = path.with_name(f"{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        count = write(part, columns, each)
+        part.replace(path)
+    except OSError as error:
+        raise LabError(f"write {path}: {error.strerror}: choose another folder") from error
+    finally:
+        with suppress(OSError):  # it has its name now, or was never there
+            part.unlink()
+    return count
+
+
+COMPARISON: Columns = {
+    **dict.fromkeys(("group", "metric"), str),
+    "n": int,
+    **dict.fromkeys(("mean", "low", "high"), float),
+    "verdict": str,
+}
+
+
+def check_files(csv_file: Path | None, parquet_file: Path | None) -> dict[str, Path]:
+    """Return the files for the table of a comparison, by their suffix. Refuse those that exist, and
+    Parquet without pyarrow."""
+    if parquet_file is not None:
+        _check_pyarrow()
+    files = {".csv": csv_file, ".parquet": parquet_file}
+    found = {suffix: path for suffix, path in files.items() if path is not None}
+    for path in found.values():
+        if path.exists():
+            raise RequestError(f"compare: {path} is there already: choose another file")
+    return found
+
+
+def write_comparison(parts: Parts, files: dict[str, Path]) -> None:
+    """Write one row for each group and metric. The keys of `--by` are the first columns."""
+    columns: Columns = {**dict.fromkeys(parts[0][0], str), **COMPARISON}
+    for suffix, path in files.items():
+        _written(path, suffix, columns, _rows_of(parts))
+
+
+def _rows_of(parts: Parts) -> Iterator[Row]:
+    for by, found in parts:
+        for metric, estimates in found.estimates.items():
+            for group, each in zip(found.groups, estimates, strict=True):
+                verdict = found.verdicts.get(group.label, {}).get(metric)
+                row: Row = {"group": group.label, "metric": metric, **asdict(each)}
+                yield {**by, **row, "verdict": verdict.text if verdict else None}
 
 
 def _write_csv(path: Path, columns: Columns, each: Iterator[Row]) -> int:

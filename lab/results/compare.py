@@ -568,12 +568,28 @@ def report(
     comparison for each combination of their values: JSON is then a list of such objects, each with
     the values in `by`.
     """
+    found, not_used = compared_by(folders, window, by)
+    return shown(found, not_used, as_json, as_markdown)
+
+
+Parts = list[tuple[dict[str, str], Comparison]]  # by the values of the keys of `--by`, as JSON
+
+
+def compared_by(
+    folders: Sequence[Path], window: Window | None, by: Sequence[str]
+) -> tuple[Parts, list[str]]:
+    """Return one comparison for each combination of the values of the keys in `by`, and a sentence
+    about each run that is left out."""
     runs, not_used = _unedited(folders, window)
-    found = [(value, _compared(each, (), window)) for value, each in _parts(runs, by)]
+    return [(value, _compared(each, (), window)) for value, each in _parts(runs, by)], not_used
+
+
+def shown(found: Parts, not_used: Sequence[str], as_json: bool, as_markdown: bool) -> str:
+    """Return comparisons as `report` does."""
     if as_json:
-        documents = [_document(each) | ({"by": value} if by else {}) for value, each in found]
+        documents = [_document(each) | ({"by": value} if value else {}) for value, each in found]
         documents[0]["warnings"] = [*_careful(not_used), *documents[0]["warnings"]]
-        return json.dumps(documents if by else documents[0], indent=1)
+        return json.dumps(documents if found[0][0] else documents[0], indent=1)
     texts = [_report(each, value, as_markdown) for value, each in found]
     return "\n\n".join([*texts, *_careful(not_used)])
 
