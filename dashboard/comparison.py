@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -127,8 +127,9 @@ def _last(folders: Iterable[Path]) -> list[Doc]:
 def marks(store: Store, docs: list[Doc]) -> list[Doc]:
     """Return the events that the charts of a comparison mark with a vertical line, as JSON rows.
 
-    `run` in a row is the index of the run in `docs`. `number` counts the marked events of the run
-    from 1, as on the page of the run. If runs are drawn as groups of repeats, nothing is marked.
+    `run` in a row is the index of the run in `docs`. `number` counts the changes of the run from 1,
+    as on the page of the run; it is None for other events. If runs are drawn as groups of repeats,
+    nothing is marked.
     """
     found: list[Doc] = []
     if group_charts.shown(store, docs):
@@ -139,8 +140,10 @@ def marks(store: Store, docs: list[Doc]) -> list[Doc]:
         happened = readable_events(store.folder(doc["id"]))
         rows = (events.describe(event, n) for n, event in enumerate(happened, 1))
         lines = [row for row in rows if row.mark == "line"]
+        numbers = count(1)
         found += [
-            asdict(row) | {"run": place, "number": number} for number, row in enumerate(lines, 1)
+            asdict(row) | {"run": place, "number": next(numbers) if row.kind == "flip" else None}
+            for row in lines
         ]
     return found
 

@@ -80,7 +80,40 @@ def test_a_measurement_that_goes_on_is_not_final():
 def test_at_the_start_and_at_the_end_there_is_no_comparison(at):
     found = effects.effect(frames(step_at(20)), at, [at], UE1)
     assert not found.is_measured
-    assert "too little time" in effects.sentence(found, "{before}{after}")
+    said = effects.sentence(found, "{before}{after}")
+    assert said.startswith(
+        f"ue1: throughput: {'no comparison' if at == 0 else 'too early to tell'}"
+    )
+
+
+@pytest.mark.parametrize("settling_s", [3.0, 6.5, 10.0])
+@pytest.mark.parametrize("acts_s", [None, 21.0])
+def test_nothing_is_said_about_a_change_before_the_rates_have_settled(settling_s, acts_s):
+    def measured(until, **more):
+        seen = frames(step_at(20), until)
+        more = {"acts_s": acts_s, "settling_s": settling_s} | more
+        return effects.effect(seen, 20.0, [20.0], UE1, **more)
+
+    early = measured(20 + settling_s - 0.5)
+    assert not early.is_measured
+    assert effects.sentence(early) == (
+        "ue1: throughput: too early to tell, it settles in about 1 s."
+    )
+    over = effects.sentence(measured(20 + settling_s - 0.5, is_over=True))
+    assert over == (
+        f"ue1: throughput: too early to tell, it settles about {settling_s:.2g} s after a change, "
+        f"and {settling_s - 0.5:.3g} s were measured."
+    )
+    cut = measured(40.0, until_s=20 + settling_s - 0.5)
+    assert effects.sentence(cut) == over
+    assert "6 instead of 3 Mb/s" in effects.sentence(measured(20 + settling_s))
+
+
+def test_rates_settle_after_twenty_round_trips_and_two_decisions():
+    assert effects.settling_s(rtt_ms=200, interval_s=0) == 4.0
+    assert effects.settling_s(rtt_ms=200, interval_s=2.5) == 9.0
+    assert effects.settling_s(rtt_ms=10, interval_s=0) == effects.SHORTEST_S
+    assert effects.settling_s(rtt_ms=200, interval_s=60) == effects.WINDOW_S
 
 
 def test_what_was_not_measured_is_not_zero():

@@ -1,4 +1,5 @@
-// Marks of events on charts: a line for a change, a tick for a decision.
+// Marks of events on charts: a line with a number for a change, a plain line for any other event such
+// as a handover, a tick for a decision.
 import { css } from "./app.js";
 import { finishedAt } from "./transfers.js";
 
@@ -24,7 +25,7 @@ export function markLayout(marks, colour, done = null, room = 0) {
     ],
     annotations: [
       ...(done === null ? [] : [doneText(done)]),
-      ...clusters(marks, room, tint).map((near) => ({
+      ...clusters(marks.filter((each) => each.number), room, tint).map((near) => ({
         x: near[0].t,
         y: 1,
         yref: "paper",

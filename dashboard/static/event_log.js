@@ -45,12 +45,12 @@ export class EventLog {
     this.draw();
   }
 
-  // Add an event and number its mark; return false if the log has it already.
+  // Add an event, and number the mark of a change; return false if the log has it already.
   add(event) {
     if (event.n <= this.latest) return false;
     this.latest = event.n;
     if (this.changesNothing(event)) Object.assign(event, { quiet: true, mark: "none" });
-    if (event.mark === "line") event.number = ++this.marks;
+    if (event.mark === "line" && event.kind === "flip") event.number = ++this.marks;
     if (event.kind === "flip" && event.seq) this.answered(event.seq);
     keep(this.events, event, this.live());
     if (this.shows(event)) {

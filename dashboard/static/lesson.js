@@ -178,7 +178,7 @@ const reasons = (texts) =>
   texts.length ? element("div", { class: "why" }, ...texts.map((text) => element("p", {}, text))) : null;
 
 function words(change, over) {
-  if (isMeasuring(change, over))
+  if (isMeasuring(change, over) && !change.is_early)
     return `Measuring: ${number(change.seconds, 1)} of ${WINDOW_S} s …`;
   if (over) return change.sentence; // the outcome of the run names the user that changed most
   return [change.sentence, change.also].filter(Boolean).join(" ");

@@ -4,6 +4,8 @@ The mean over the `WINDOW_S` seconds before the change is compared with the mean
 seconds after it. A window is shorter if it would contain another change, or the start or end of the
 run. A new strategy of the controller has an effect only when it gives its first order, so the
 second window can begin at that time.
+
+No effect is stated before the numbers have settled, see `settling_s`.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from lab.summaries import EPSILON_S, intervals_between, mean
 
 WINDOW_S = 10.0
 SHORTEST_S = 2.0  # the shortest window whose mean is used
+ROUND_TRIPS, DECISIONS = 20, 2  # after which the rates have settled
 USUAL_S = 60.0  # of the time before a change whose variation is compared with the effect
 NOTHING = 0.005  # a rate in Mb/s below this is shown as 0
 
@@ -32,7 +35,7 @@ class Effect:
     measured. `seconds_before` and `seconds` are the measured times before and after the change, in
     s. `is_final` is True if later samples cannot change the effect. `is_too_late` is True if the
     watched traffic had ended before the change. `spans` are the two windows, before and after the
-    change.
+    change. `settling_s` is the time in s from the change until the number has settled.
     """
 
     watched: Watched
@@ -43,17 +46,39 @@ class Effect:
     is_final: bool
     is_too_late: bool
     spans: tuple[Span, Span]
+    settling_s: float
 
     @property
     def is_measured(self) -> bool:
-        """Whether there are means before and after the change, each over at least `SHORTEST_S`."""
+        """Whether there are means before and after the change, each over at least `SHORTEST_S`, and
+        the number has settled."""
         known = self.before is not None and self.after is not None
-        return known and min(self.seconds_before, self.seconds) >= SHORTEST_S
+        return (
+            known and min(self.seconds_before, self.seconds) >= SHORTEST_S and not self.unsettled_s
+        )
+
+    @property
+    def unsettled_s(self) -> float:
+        """The time in s that is missing until the number has settled; 0 if it has."""
+        left = self.settling_s - (self.spans[1].end_s - self.spans[0].end_s)
+        return left if left > EPSILON_S else 0.0
 
     @property
     def change(self) -> float:
         """The mean after the change minus the mean before; a missing mean counts as 0."""
         return (self.after or 0.0) - (self.before or 0.0)
+
+
+def settling_s(rtt_ms: float, interval_s: float) -> float:
+    """Return the time in s from a change until the rates have settled.
+
+    A congestion window needs `ROUND_TRIPS` to reach its new size, and a strategy `DECISIONS`: one
+    to notice the change, and one to see what its orders did. `rtt_ms` is the longest RTT of a
+    subflow, and `interval_s` the time between two decisions, 0 without a strategy. The result is at
+    least `SHORTEST_S` and at most `WINDOW_S`, the longest window.
+    """
+    needed_s = DECISIONS * interval_s + ROUND_TRIPS * rtt_ms / 1000
+    return min(max(needed_s, SHORTEST_S), WINDOW_S)
 
 
 def effect(
@@ -63,12 +88,16 @@ def effect(
     watched: Watched,
     until_s: float = math.inf,
     acts_s: float | None = None,
+    settling_s: float = SHORTEST_S,
+    is_over: bool = False,
 ) -> Effect:
     """Return the effect on one number of a change that was made at the time `at_s`.
 
     `others_s` has the times of the other changes of the run, and the times at which these began to
     act. `until_s` is the time at which the watched traffic ends; later samples are not used.
     `acts_s` is the time at which the change begins to act, if that is later than `at_s`.
+    `settling_s` is the time from the change until the number has settled. `is_over` is True if the
+    run has ended.
     """
     acts_s = at_s if acts_s is None else acts_s
     start = max([0.0, at_s - WINDOW_S, *(t for t in others_s if t < at_s - EPSILON_S)])
@@ -77,10 +106,12 @@ def effect(
     reached = frames[-1].t if frames else 0.0
     before, seconds_before = _mean(frames, start, at_s, watched)
     after, seconds = _mean(frames, acts_s, end, watched)
-    is_final = reached >= end - EPSILON_S
+    is_final = is_over or reached >= end - EPSILON_S
     too_late = until_s <= at_s + EPSILON_S
     spans = (Span(start, at_s), Span(acts_s, min(end, max(reached, acts_s))))
-    return Effect(watched, before, after, seconds_before, seconds, is_final, too_late, spans)
+    return Effect(
+        watched, before, after, seconds_before, seconds, is_final, too_late, spans, settling_s
+    )
 
 
 def usual(
@@ -172,10 +203,7 @@ def sentence(
     sentence of the text, followed by this range.
     """
     if not found.is_measured:
-        short = min(found.seconds_before, found.seconds) < SHORTEST_S
-        why = "too little time beside this change" if short else "it was not measured"
-        why = "the transfers had finished" if found.is_too_late else why
-        return f"{found.watched.text}: no comparison, {why}."
+        return f"{found.watched.text}: {_no_comparison(found)}."
     numbers = {
         "before": number_text(found.before),
         "after": number_text(found.after),
@@ -194,6 +222,22 @@ def sentence(
         f"{text} No clear change: before it, means over {span.seconds:.3g} s were between "
         f"{number_text(lowest)} and {number_text(highest)}{unit}."
     )
+
+
+def _no_comparison(found: Effect) -> str:
+    if found.is_too_late:
+        return "no comparison, the transfers had finished"
+    if found.seconds_before < SHORTEST_S:
+        return "no comparison, too little time before this change"
+    if found.unsettled_s and not found.is_final:
+        return f"too early to tell, it settles in about {math.ceil(found.unsettled_s)} s"
+    if found.unsettled_s:
+        measured_s = found.spans[1].end_s - found.spans[0].end_s
+        return (
+            f"too early to tell, it settles about {found.settling_s:.2g} s after a change, and "
+            f"{measured_s:.3g} s were measured"
+        )
+    return "no comparison, it was not measured"
 
 
 def _mean(

@@ -24,8 +24,9 @@ def part(start, name, together, ue1, changes=(), cause="", **more):
     return times | {"name": name, "n": list(changes), "means": means, "cause": cause} | more
 
 
-def change(n, clear=True):
-    return {"n": n, "is_clear": clear, "watch": "ue1: throughput", "seconds": 9.0}
+def change(n, clear=True, **more):
+    row = {"n": n, "is_clear": clear, "watch": "ue1: throughput", "seconds": 9.0}
+    return row | {"is_measured": True, "is_early": False, "is_too_late": False} | more
 
 
 def test_each_change_has_its_rates_and_its_cause():
@@ -57,6 +58,22 @@ def test_all_users_whose_change_in_mbps_is_nearly_the_greatest_are_named():
     assert "The greatest changes in Mb/s: ue2 got 8.9 instead of 12 Mb/s (\u22123.1" in text
     assert "and ue1 got 11 instead of 8 Mb/s (+3, +38 %)." in text
     assert "ue3" not in text
+
+
+@pytest.mark.parametrize("why", ["is_early", "is_too_late"])
+def test_a_change_whose_effect_could_not_settle_has_no_figures(why):
+    parts = [part(0, "before any change", 20.0, 8.0), part(9, "after x", 10.0, 11.0, [1], "Cause.")]
+    row = change(1, clear=False, is_measured=False, sentence="ue1: too early to tell.")
+    assert headline(parts, [row | {why: True}]) == (
+        "9.0 to 18.0 s (x from 9.0 s on): ue1: too early to tell."
+    )
+
+
+def test_a_change_without_a_mean_before_it_is_not_called_unclear():
+    parts = [part(0, "before any change", 20.0, 8.0), part(9, "after x", 10.0, 11.0, [1], "Cause.")]
+    text = headline(parts, [change(1, clear=False, is_measured=False)])
+    assert "No clear change" not in text
+    assert text.endswith("Why: Cause.")
 
 
 def test_a_run_without_changes_has_no_headline_and_many_changes_are_counted():

@@ -16,7 +16,7 @@ from lab.metrics import SUM, Watched
 from lab.results import effects, thinning
 from lab.results.effects import Effect, number_text
 from lab.results.explain import present
-from lab.results.explain.delays import first_order_s
+from lab.results.explain.delays import first_order_s, settling_s
 from lab.results.explain.scene import Scene, listed
 from lab.results.explain.why import why
 from lab.results.flips import flip_text, flip_words, is_accepted
@@ -117,30 +117,47 @@ class Change:
 
 
 @dataclass(frozen=True)
+class When:
+    """The time in s of a change. `acts_s` is the time at which it begins to act, or None if it acts
+    at once. `settling_s` is the time from the change until rates have settled."""
+
+    at_s: float
+    acts_s: float | None
+    settling_s: float
+
+
+@dataclass(frozen=True)
 class Measured:
     """The data from which the effects of changes are computed. All times are in s.
 
     `times` has the time of each change. `ends` maps users whose file transfers are complete to the
     end of the last one. `orders` has the time of the controller's first order after each change of
-    its strategy.
+    its strategy. `is_over` is True if the run has ended.
     """
 
     frames: Sequence[Frame]
     times: Sequence[float]
     ends: Mapping[str, float]
     orders: Sequence[float] = ()
+    is_over: bool = False
 
-    def effect(
-        self, at_s: float, subject: Watched, is_all: bool = False, acts_s: float | None = None
-    ) -> Effect:
-        """Return the effect on the number `subject` of the change at `at_s`.
+    def effect(self, when: When, subject: Watched, is_all: bool = False) -> Effect:
+        """Return the effect on the number `subject` of the change at `when`.
 
         `is_all` is True if all traffic of the run is file transfers and all of them are complete.
-        `acts_s` is the time at which the change begins to act, if that is later than `at_s`.
         """
-        until_s = self._until(at_s, subject, is_all)
+        until_s = self._until(when.at_s, subject, is_all)
         times = [*self.times, *self.orders]
-        return effects.effect(self.frames, at_s, times, subject, until_s, acts_s)
+        return effects.effect(
+            self.frames,
+            when.at_s,
+            times,
+            subject,
+            until_s,
+            when.acts_s,
+            when.settling_s,
+            self.is_over,
+        )
 
     def usual(self, at_s: float, found: Effect) -> tuple[Span, float, float] | None:
         """Return how much the number in `found` varied before the change at `at_s`.
@@ -201,6 +218,7 @@ def changes(folder: Path) -> list[Row]:
     - `also`: the user whose rate changed most
     - `why`: sentences that explain the change; none is repeated in a later row
     - `is_final`: False while later samples can change `sentence`
+    - `is_early`: True until the rates have settled; `sentence` says how long that takes
     """
     try:
         scenario = present.loaded(folder)
@@ -212,7 +230,8 @@ def changes(folder: Path) -> list[Row]:
     lines = thinning.means(folder, times) if found else []
     frames = [Frame.from_json(line) for line in lines]
     orders = [first_order_s(events, each.target, each.t) for each in found]
-    run = Measured(frames, times, ended, [t for t in orders if t is not None])
+    is_over = (folder / "result.json").exists()
+    run = Measured(frames, times, ended, [t for t in orders if t is not None], is_over)
     scene = Scene(scenario, frames, events)
     return _said_once([_row(scene, each, run) for each in found])
 
@@ -263,9 +282,10 @@ def _row(scene: Scene, change: Change, run: Measured) -> Row:
     wanted = expected(scenario)
     is_all = wanted["all"] and wanted["users"].keys() == run.ends.keys()
     acts_s = first_order_s(scene.events, change.target, change.t)
-    found = run.effect(change.t, subject, is_all, acts_s)
+    when = When(change.t, acts_s, settling_s(scene, change.target, change.t))
+    found = run.effect(when, subject, is_all)
     usual = run.usual(change.t, found) if found.is_measured else None
-    most = _most_changed(run, (change.t, acts_s), scenario.network.users, subject)
+    most = _most_changed(run, when, scenario.network.users, subject)
     clear = effects.is_clear(found, usual)
     is_explained = found.is_measured and not found.is_too_late
     return {
@@ -279,6 +299,8 @@ def _row(scene: Scene, change: Change, run: Measured) -> Row:
         "windows": [[span.start_s, span.end_s] for span in found.spans],
         "is_final": found.is_final,
         "is_measured": found.is_measured,
+        "is_early": found.unsettled_s > 0,
+        "is_too_late": found.is_too_late,
         "before": found.before,
         "after": found.after,
         "watch": subject.text,
@@ -306,23 +328,18 @@ def _is_of(scenario: Scenario, suggestion: Suggestion, change: Change) -> bool:
     return bool(value == change.value)
 
 
-def _most_changed(
-    run: Measured, times: tuple[float, float | None], users: Sequence[str], shown: Watched
-) -> Effect | None:
+def _most_changed(run: Measured, when: When, users: Sequence[str], shown: Watched) -> Effect | None:
     """Return the effect of a change on the user whose rate changed most.
 
-    `times` has the time of the change, and the time at which the change begins to act, or None if
-    it acts at once. `shown` is the number that the row shows already. Return None if the rate of
-    this user is `shown`, if there is only one user, if the effect is not clear, or if nothing was
-    measured.
+    `shown` is the number that the row shows already. Return None if the rate of this user is
+    `shown`, if there is only one user, if the effect is not clear, or if nothing was measured.
     """
-    at_s, acts_s = times
-    found = [run.effect(at_s, Watched("user", user, "mbps"), acts_s=acts_s) for user in users]
+    found = [run.effect(when, Watched("user", user, "mbps")) for user in users]
     measured = [each for each in found if each.is_measured]
     if not measured or len(users) < 2:
         return None
     most = max(measured, key=lambda each: abs(each.change))
-    if most.watched == shown or not effects.is_clear(most, run.usual(at_s, most)):
+    if most.watched == shown or not effects.is_clear(most, run.usual(when.at_s, most)):
         return None
     return most if most.change else None
 
@@ -376,12 +393,16 @@ def _part(was: Part, now: Part, by_number: dict[int, Row]) -> str:
     to its row.
     """
     begun = [by_number[n] for n in now["n"] if n in by_number]
-    is_clear = not begun or any(each["is_clear"] for each in begun)
+    last = begun[-1] if begun else None
+    is_clear = not begun or any(each["is_clear"] or not each["is_measured"] for each in begun)
     name = now["name"].removeprefix("after ")
     order = now.get("order")
     first = "" if order is None else f"; the first order came at {order:.1f} s"
     span = f"{now['from'] if order is None else order:.1f} to {now['to']:.1f} s"
-    text = f"{span} ({name} from {now['from']:.1f} s on{first}): {_who(was, now, is_clear)}"
+    head = f"{span} ({name} from {now['from']:.1f} s on{first}):"
+    if last and (last["is_early"] or last["is_too_late"]):
+        return f"{head} {last['sentence']}"
+    text = f"{head} {_who(was, now, is_clear)}"
     if not is_clear:
         subject = begun[-1]["watch"].replace(": ", ", ")
         text += (

@@ -8,6 +8,7 @@ from typing import Any
 
 from lab.frame import Frame
 from lab.metrics import SUM, Watched
+from lab.results import effects as effects
 from lab.results.effects import WINDOW_S, number_text, value
 from lab.results.explain import held as held
 from lab.results.explain.scene import Event, Scene, inside, listed, subflow_number
@@ -36,6 +37,26 @@ def first_order_s(events: Sequence[Event], target: str, at_s: float) -> float | 
     soon = Span(at_s, min([at_s + WINDOW_S, *flips]))
     found = next((each["t"] for each in events if _is_action(each, soon)), None)
     return found if found is not None and found > at_s + EPSILON_S else None
+
+
+def settling_s(scene: Scene, target: str, at_s: float) -> float:
+    """Return the time in s from a change at `at_s` until the rates have settled.
+
+    It follows from the longest RTT after the change, and from the interval of the strategy if that
+    decides anything. `target` names the changed parameter.
+    """
+    window = Span(at_s, at_s + WINDOW_S)
+    trips_ms = [
+        each.rtt_ms for frame in inside(scene, window) for each in frame.sf.values() if each.rtt_ms
+    ]
+    _, interval_s = _strategy(scene, at_s)
+    decides = target.partition(".")[0] == "strategy" or any(
+        _is_action(each, window) for each in scene.events
+    )
+    is_number = isinstance(interval_s, int | float)
+    return effects.settling_s(
+        max(trips_ms, default=0.0), interval_s if decides and is_number else 0.0
+    )
 
 
 def orders(scene: Scene, target: str, before: Span, after: Span) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def rows(folder: Path) -> list[Row]:
     numbers = _numbers(scene)
     found: list[Row] = []
     before: Span | None = None
-    for each in stretches([change.t for change in made], frames[-1].t):
+    for each in _with_traffic(stretches([change.t for change in made], frames[-1].t), scene):
         if each.span.seconds < effects.SHORTEST_S:
             continue
         begun = [made[index] for index in each.begun_by]
@@ -79,6 +80,22 @@ def told(folder: Path) -> str:
     The result is empty if the run has no changes or if its files cannot be read.
     """
     return changes.headline(rows(folder), changes.changes(folder))
+
+
+def _with_traffic(found: Sequence[Stretch], scene: Scene) -> list[Stretch]:
+    """Return the intervals of a run that has only file transfers, each up to the time at which the
+    first user has all files. All other intervals are returned as they are.
+
+    A mean that includes the time after the last transfer says nothing about the network.
+    """
+    if not changes.expected(scene.scenario)["all"]:
+        return list(found)
+    ended = [*changes.ends(scene.scenario, scene.events).values(), scene.frames[-1].t]
+    times = [min(t for t in ended if t > each.span.start_s) for each in found]
+    return [
+        replace(each, span=Span(each.span.start_s, min(each.span.end_s, t)))
+        for each, t in zip(found, times, strict=True)
+    ]
 
 
 def _order(events: Sequence[Any], begun: Sequence[Change], span: Span) -> float | None:
