@@ -54,7 +54,7 @@ OWN = {  # strategies of scenarios whose files say `none`; the others have only 
 # 20. The results would depend on the first retransmission timeouts, and not on what the scenario
 # compares. 20 s are enough for all files. Without KVM the VM needs clocks that are 4 times slower.
 RATE_SCALES = {"rat_setup_1": 0.2, "rat_setup_2": 0.12, "rat_setup_3": 0.2}
-FILES_S = 20.0
+FILES_S, FILES_MB = 20.0, 15
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class Case:
         name = f"{self.scenario}/{self.strategy}"
         if self.scenario not in RATE_SCALES:
             return Experiment(name, self.scenario, self.strategy)
-        scale = f"rate_scale={RATE_SCALES[self.scenario]}"
-        return Experiment(name, self.scenario, self.strategy, (scale,), duration_s=FILES_S)
+        settings = (f"rate_scale={RATE_SCALES[self.scenario]}", f"traffic_volume_mb={FILES_MB}")
+        return Experiment(name, self.scenario, self.strategy, settings, duration_s=FILES_S)
 
 
 def cases(scenarios: Sequence[str] = ()) -> list[Case]:

@@ -94,7 +94,7 @@ def test_the_files_of_the_rat_setups_are_larger_than_on_a_slow_machine_and_other
             assert (settings, case.experiment.duration_s) == ((), None)
             continue
         name, _, value = settings[0].partition("=")
-        assert (name, len(settings)) == ("rate_scale", 1)
+        assert (name, settings[1:]) == ("rate_scale", ("traffic_volume_mb=15",))
         assert float(value) == pytest.approx(4 * scenario.slow_machine_rate_scale)
         assert case.experiment.duration_s == 20
 

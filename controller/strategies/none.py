@@ -1,4 +1,4 @@
-"""Leave Multipath TCP to the kernel: no meter, no pacing, no route, no backup."""
+"""Let Multipath TCP work without a controller: nothing limits, routes or stops its subflows."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def flip_words(flip: Mapping[str, Any]) -> str:
     target, new = str(flip.get("target")), flip.get("value")
     match target.split("."):
         case ["strategy"]:
-            return f"strategy {_instead(flip)}"
+            return f"strategy {_changed_settings(flip) or _instead(flip)}"
         case ["strategy", name]:
             return f"setting {name} of the strategy: {_instead(flip, name)}"
         case ["cc"]:
@@ -92,6 +92,20 @@ def flip_words(flip: Mapping[str, Any]) -> str:
         case ["user", user, "demand_mbps"]:
             return f"{user} asks for {_instead(flip, 'demand_mbps', ALL_IT_GETS)}"
     return flip_text(flip)
+
+
+def _changed_settings(flip: Mapping[str, Any]) -> str:
+    """Return what changed if a strategy was replaced by itself with other settings, else ""."""
+    old, new = flip.get("old"), flip.get("value")
+    if not (isinstance(old, dict) and isinstance(new, dict) and old.get("name") == new.get("name")):
+        return ""
+    before, now = old.get("params") or {}, new.get("params") or {}
+    changed = [
+        f"{key} {_instead({'old': before[key], 'value': now[key]}, key)}"
+        for key in now
+        if key in before and before[key] != now[key]
+    ]
+    return f"{new['name']} with {', '.join(changed)}" if changed else ""
 
 
 def _what(field: str) -> str:

@@ -266,12 +266,14 @@ def test_a_comparison_shows_the_changes_made_in_each_run(client, runs):
         "value": 0.3,
         "source": "inbox",
     }
+    walked = {"t": 4.0, "kind": "handover", "user": "ue3", "from": "wifi1", "to": "wifi2"}
     with (runs / "metered" / "events.jsonl").open("a") as log:
-        log.write(json.dumps(event) + "\n")
+        log.write("".join(json.dumps(each) + "\n" for each in (walked, event)))
     seal(runs / "metered")
     marks = client.get("/api/compare/charts?runs=plain,metered").json["marks"]
     assert [(each["run"], each["number"], each["t"], each["title"]) for each in marks] == [
-        (1, 1, 5.0, "strategy.cth = 0.3")
+        (1, None, 4.0, "ue3: wifi1 to wifi2"),  # only changes are numbered
+        (1, 1, 5.0, "strategy.cth = 0.3"),
     ]
 
 
