@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lab.run.flipping import SENT
-from lab.scenario.schema import UNITS
+from lab.scenario.schema import UNITS, described_strategy, strategies
 
 FLIPS = "flips"  # the key of result.json
 NAMED = 3  # changes in a label; it counts the others
@@ -76,7 +76,7 @@ def flip_words(flip: Mapping[str, Any]) -> str:
     target, new = str(flip.get("target")), flip.get("value")
     match target.split("."):
         case ["strategy"]:
-            return f"strategy {_changed_settings(flip) or _instead(flip)}"
+            return f"strategy {_own_settings(flip) or _instead(flip)}"
         case ["strategy", name]:
             return f"setting {name} of the strategy: {_instead(flip, name)}"
         case ["cc"]:
@@ -94,18 +94,20 @@ def flip_words(flip: Mapping[str, Any]) -> str:
     return flip_text(flip)
 
 
-def _changed_settings(flip: Mapping[str, Any]) -> str:
-    """Return what changed if a strategy was replaced by itself with other settings, else ""."""
-    old, new = flip.get("old"), flip.get("value")
-    if not (isinstance(old, dict) and isinstance(new, dict) and old.get("name") == new.get("name")):
+def _own_settings(flip: Mapping[str, Any]) -> str:
+    """Return a strategy and its settings that are not the defaults, if the strategy before the
+    change had the same name, else ""."""
+    new = flip.get("value")
+    if not isinstance(new, dict) or value_name(flip.get("old")) != new.get("name"):
         return ""
-    before, now = old.get("params") or {}, new.get("params") or {}
-    changed = [
-        f"{key} {_instead({'old': before[key], 'value': now[key]}, key)}"
-        for key in now
-        if key in before and before[key] != now[key]
+    known = described_strategy(new["name"]) if new["name"] in strategies() else []
+    defaults = {each["name"]: each["default"] for each in known}
+    own = [
+        f"{key} {_instead({'value': value}, key)}"
+        for key, value in (new.get("params") or {}).items()
+        if key in defaults and value != defaults[key]
     ]
-    return f"{new['name']} with {', '.join(changed)}" if changed else ""
+    return f"{new['name']} with {', '.join(own) or 'its default settings'}"
 
 
 def _what(field: str) -> str:

@@ -84,12 +84,17 @@ def test_a_run_without_changes_has_no_headline_and_many_changes_are_counted():
     assert [line[:9] for line in lines] == ["3.0 to 12", "4.0 to 13", "5.0 to 14", "2 other c"]
 
 
-def test_a_strategy_with_other_settings_is_named_by_these():
-    old, value = ({"name": "x", "params": {"a_s": n, "b": 1}} for n in (2, 45))
-    words = flip_words({"target": "strategy", "old": old, "value": value})
-    assert words == "strategy x with a_s 45 s instead of 2"
-    same = flip_words({"target": "strategy", "old": old, "value": old})
-    assert same == "strategy x, as before"
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [({"interval_s": 5.0, "cth": 0.85}, "interval_s 5 s"), ({}, "its default settings")],
+)
+def test_a_strategy_that_replaces_itself_is_named_by_its_own_settings(params, words):
+    value = {"name": "meter_throttling", "params": params}
+    for old in ("meter_throttling", value):
+        said = flip_words({"target": "strategy", "old": old, "value": value})
+        assert said == f"strategy meter_throttling with {words}"
+    other = flip_words({"target": "strategy", "old": "none", "value": value})
+    assert other == "strategy meter_throttling instead of none"
 
 
 @pytest.mark.parametrize(
