@@ -409,3 +409,36 @@ def test_what_was_chosen_reaches_the_server(class_folder, tmp_path, monkeypatch)
     assert (config["SPEED"], config["VM"], config["SECURE"]) == (2.5, True, False)
     assert config["LINK"].startswith("http://127.0.0.1:")
     assert config["TRUSTED_HOSTS"] == ["127.0.0.1", "localhost"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "options"),
+    [
+        (["--name", "a"], serve.Options("a")),
+        (
+            ["--name", "a", "--speed", "2.5", "--vm", "--port", "9", "--worksheet", "b"],
+            serve.Options("a", port=9, worksheets=("b",), speed=2.5, vm=True),
+        ),
+    ],
+)
+def test_the_program_of_a_class_serves_what_its_arguments_say(argv, options, monkeypatch):
+    served = []
+    monkeypatch.setattr(serve, "serve", served.append)
+    serve.main(argv)
+    assert served == [options]
+
+
+def test_a_restarted_server_goes_on_with_a_run_that_could_not_be_requested_now(
+    room, seat, monkeypatch
+):
+    room.answer(Place(seat, "small", "guess"), 12)
+    run = room.request_run(Place(seat, "small", "both"), {}, lambda _: None)
+    room.run_folder(run.id).mkdir(parents=True)
+
+    def refused(*_):
+        raise LabError("the engine is not there")
+
+    monkeypatch.setattr("lab.classroom.queue.run_request", refused)
+    app = create_app(room, {"TESTING": True})
+    assert room.state.runs[run.id].status == "running"
+    app.extensions["conductor"].stop()

@@ -7,6 +7,7 @@ from typing import Any
 from lab.results.effects import number_text
 from lab.results.explain.links import FULL
 from lab.results.explain.scene import Scene, listed, percent, subflow_number
+from lab.results.flips import ALL_IT_GETS
 from lab.results.labels import natural
 from lab.results.stretches import Span
 
@@ -96,7 +97,7 @@ def _of_demand(scene: Scene, user: str, value: Any, spans: tuple[Span, Span]) ->
     was, now = (scene.user_mbps(user, span) for span in spans)
     if abs(now - was) <= NOTED * max(was, now):
         return []
-    asks = "as much as it can get" if value is None else f"{number_text(float(value))} Mb/s"
+    asks = ALL_IT_GETS if value is None else f"{number_text(float(value))} Mb/s"
     return [
         f"{user} asks for {asks} now, and got {number_text(now)} instead of {number_text(was)} "
         "Mb/s."
