@@ -3,6 +3,7 @@ soon."""
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -13,7 +14,7 @@ from controller.bounded_json import LARGEST_INTEGER
 from lab.errors import RequestError
 from lab.scenario import loading
 from lab.scenario.loading import Overrides
-from lab.scenario.yaml_text import MOST_BYTES, parse, read
+from lab.scenario.yaml_text import MOST_BYTES, parse, read, text_of
 
 
 def bomb(levels: int) -> str:
@@ -153,3 +154,27 @@ def test_two_thousand_events_are_checked_soon():
     scenario = loading.load("testbed_wifi_lte", Overrides(settings=settings))
     assert len(scenario.events) == 2000
     assert time.monotonic() - began < 4
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_number_is_one_as_python_and_json_write_it(number: float) -> None:
+    assert parse(json.dumps(number), "--set") == number
+    assert parse(f"{number:.3E}", "--set") == float(f"{number:.3E}")
+
+
+@pytest.mark.parametrize("text", ["1e-5", "+2E3", ".5e1", "1.e4", "-7e-07"])
+def test_an_exponent_needs_no_dot_and_no_sign(text: str) -> None:
+    assert parse(f"[{text}]", "--set") == [float(text)]
+
+
+@given(
+    st.recursive(
+        st.floats(allow_nan=False) | st.from_regex(r"[-+.0-9eE]{1,7}", fullmatch=True),
+        lambda inner: st.lists(inner, max_size=3),
+    )
+)
+def test_what_is_written_is_read_again(value: object) -> None:
+    for one_line in (False, True):
+        again = parse(text_of({"title": value}, one_line), "scenario.yaml")["title"]
+        assert again == value
+        assert type(again) is type(value)

@@ -22,8 +22,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-import yaml
-
 from controller.strategy_names import base_name, folder_name
 from lab import extensions, plain_file, sudo
 from lab.errors import LabError, RequestError
@@ -32,6 +30,7 @@ from lab.frame import Frame
 from lab.inputs import short_names
 from lab.run.manifest import ROOT, manifest
 from lab.run.reading import APPENDED, digest, read_document
+from lab.scenario import yaml_text
 from lab.scenario.files import INPUTS
 from lab.scenario.loading import files_named, input_files, resolved, user_files
 from lab.scenario.schema import Scenario
@@ -242,9 +241,7 @@ class Recorder:
 
 def write_scenario(path: Path, scenario: Scenario) -> None:
     """Write a scenario, defaults included, to a YAML file that the lab can load."""
-    path.write_text(
-        yaml.safe_dump(resolved(scenario), sort_keys=False, allow_unicode=True), encoding="utf-8"
-    )
+    path.write_text(yaml_text.text_of(resolved(scenario)), encoding="utf-8")
 
 
 def never_began(folder: Path, is_ours: bool = False) -> bool:

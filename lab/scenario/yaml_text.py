@@ -1,10 +1,11 @@
-"""Read YAML text within limits. Error messages quote the wrong line and say how to correct it.
+"""Read YAML text within limits, and write it. Errors quote the wrong line and say what to write.
 
 All YAML goes through this module: scenario files, `--set`, and the scenarios in run folders.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +18,8 @@ from lab.errors import RequestError, show
 
 MOST_BYTES = 512 * 1024
 MOST_DEPTH = 64  # of nested lists and mappings
+# JSON and people write 1e-05. YAML 1.1, which PyYAML reads, asks for a dot and a sign: 1.0e-05.
+EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 MOST_VALUES = 100_000  # with every alias replaced by what it stands for
 YAML_CURES = (  # part of the parser's message, and the correction; the first match counts
     ("'\\t' that cannot start", "it begins with a tab. Indent with spaces"),
@@ -99,6 +102,12 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+class _Dumper(yaml.SafeDumper):
+    """Puts text that `_Loader` would read as a number in quotes."""
+
+
+for _class in (_Loader, _Dumper):
+    _class.add_implicit_resolver("tag:yaml.org,2002:float", EXPONENT, list("-+.0123456789"))
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 for _tag in ("timestamp", "binary", "omap", "pairs", "set"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _Loader.construct_no_data)
@@ -135,6 +144,19 @@ def parse(text: str, source: str) -> Any:
         raise RequestError(f"{source}: {_not_yaml(text, error)}") from error
     except (yaml.YAMLError, ValueError, ArithmeticError, LookupError, TypeError) as error:
         raise RequestError(f"{source}: is not YAML: {error}") from error
+
+
+def text_of(value: Any, one_line: bool = False) -> str:
+    """Return YAML text that `parse` reads as `value`."""
+    text: str = yaml.dump(
+        value,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=one_line,
+        width=10**6 if one_line else None,
+    )
+    return text.removesuffix("\n").removesuffix("\n...") if one_line else text
 
 
 def _not_yaml(text: str, error: yaml.MarkedYAMLError) -> str:
