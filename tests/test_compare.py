@@ -370,3 +370,15 @@ def test_an_interval_of_thousands_of_runs_takes_little_memory():
     tracemalloc.stop()
     assert most < 60 * 2**20
     assert found.low < found.mean < found.high
+
+
+def test_of_many_runs_that_are_left_out_the_first_are_named(tmp_path):
+    folders = [tmp_path / f"run{n}" for n in range(40)]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "result.json").write_text("{")
+    with pytest.raises(RequestError) as refused:
+        compare.report([tmp_path], as_json=False)
+    assert [f"run{n}" in str(refused.value) for n in (0, 39)] == [True, False]
+    assert str(refused.value).endswith("\n35 more runs are left out")
+    assert len(str(refused.value).splitlines()) == 6

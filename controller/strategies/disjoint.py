@@ -57,9 +57,8 @@ def _moves(graph: Graph, subflows: tuple[Subflow, ...]) -> list[Decision]:
         if chosen is not None and chosen != present:
             path = switches_on(graph, chosen)
             shared = _shared(chosen, used)
-            text = (
-                f"path {' '.join(path)} shares {shared} links with other subflows of the connection"
-            )
+            links = f"{shared} link{'' if shared == 1 else 's'}"
+            text = f"path {' '.join(path)} shares {links} with other subflows of the connection"
             text += f", the present path {_shared(present, used)}" if present else ""
             decisions.append(Decision(subflow_name(subflow.key), text, Route(subflow.key, path)))
         used.update(chosen or ())

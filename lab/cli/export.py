@@ -14,7 +14,7 @@ import click
 
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.results import rows
-from lab.results.compare import Parts
+from lab.results.compare import Parts, few
 from lab.results.frames import INSTALL
 from lab.results.rows import TABLES, Columns, Row
 
@@ -46,7 +46,7 @@ def export(folders: tuple[str, ...], csv_folder: Path | None, parquet_folder: Pa
     for folder, suffix in targets:
         _refuse_existing(folder, suffix)
     runs = rows.found(folders)
-    for text in runs.left_out:
+    for text in few(runs.left_out):
         click.echo(f"careful: {text}", err=True)
     for folder, suffix in targets:
         _write_tables(runs, folder, suffix)

@@ -246,8 +246,14 @@ def _unedited(folders: Sequence[Path], window: Window | None = None) -> tuple[li
                     raise
                 not_used.append(str(error) if each == folder else left_out(each, error))
     if not_used and not runs:
-        raise RequestError("\n".join(not_used))
+        raise RequestError("\n".join(few(not_used)))
     return runs, not_used
+
+
+def few(left_out: Sequence[str]) -> list[str]:
+    """Return the first sentences about runs that are left out, and how many there are more."""
+    more = len(left_out) - NAMED_RUNS
+    return [*left_out[:NAMED_RUNS], f"{more} more runs are left out"] if more > 1 else [*left_out]
 
 
 def left_out(folder: Path, error: RequestError) -> str:
@@ -602,7 +608,7 @@ def _report(found: Comparison, by: Mapping[str, str], as_markdown: bool) -> str:
 
 
 def _careful(left_out: Sequence[str]) -> list[str]:
-    return [f"careful: {each}" for each in left_out]
+    return [f"careful: {each}" for each in few(left_out)]
 
 
 def _parts(runs: Sequence[Run], by: Sequence[str]) -> list[tuple[dict[str, str], list[Run]]]:

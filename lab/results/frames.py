@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lab.errors import MachineLacks
 from lab.results import rows, thinning
+from lab.results.compare import few
 from lab.results.rows import Kind, Runs
 from lab.run.reading import Line, read_lines, size_of
 
@@ -75,7 +76,7 @@ def load(where: Sequence[str | Path]) -> Frames:
     except ImportError as error:
         raise MachineLacks(f"load runs: this needs pandas. Type: {INSTALL}") from error
     runs = rows.found(where)
-    for text in runs.left_out:
+    for text in few(runs.left_out):
         warnings.warn(text, stacklevel=3)
     return Frames(runs)
 

@@ -81,7 +81,7 @@ def test_the_reason_says_what_the_new_and_the_present_path_share():
         network.subflows[second.key] = replace(second, path=switches)
         (decision,) = network.step()
         assert decision.command == Route(second.key, other)
-        text = f"path {' '.join(other)} shares 1 links with other subflows of the connection"
+        text = f"path {' '.join(other)} shares 1 link with other subflows of the connection"
         assert decision.reason == text + present
 
 
