@@ -19,21 +19,22 @@ make it backup. A command that the hosts did not confirm is repeated.
 With `thresholds: measured`, which is ours, step 3 is another one. All subflows are normal at first.
 If the loss of a subflow reaches gamma, the strategy tries the others without it for a bounded time,
 and leaves it only if they carry more than all did (module `trial`). If several reach it, the one
-with the largest loss is tried first. If a reported loss doubles, halves, begins or ends, all
-subflows become normal and are measured anew. While a user has several connections, nothing is
-tried, because the kernel sets backup flags per address.
+with the largest loss is tried first. If a reported loss, or the round trip or capacity of a path,
+doubles, halves, begins or ends, all subflows become normal and are measured anew. While a user has
+several connections, nothing is tried, because the kernel sets backup flags per address.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from controller.command import Decision, SetBackup, subflow_name
 from controller.observation import Observation, Subflow, SubflowKey
 from controller.strategies.base import Strategy, StrategyParams, choice, param, without_subflows
-from controller.strategies.trial import TrialParams, Trials, is_alone, loss_conditions
+from controller.strategies.subflow_selection.selecting import arcs_along, state
+from controller.strategies.trial import Conditions, PathState, TrialParams, Trials, is_alone
 from controller.topology import Topology
 from controller.units import ns_from_s
 
@@ -208,7 +209,7 @@ class LossAware(Strategy):
         )
         candidates = [trials.incumbent - {each.subflow.number} for each in suspects]
         alone = is_alone(subflows, observation)
-        conditions = alone, loss_conditions(each.device_loss for each in subflows)
+        conditions = Conditions(_states(subflows, observation), alone)
         outcome = trials.step(observation.now_ns, subflows, conditions, candidates if alone else ())
         why = outcome.reason or "repeated: the hosts have not confirmed it"
         texts = {each.subflow.key: f"{each.text()}; {why}" for each in suspects}
@@ -309,6 +310,17 @@ class LossAware(Strategy):
         kinds = {ap.id: ap.kind for ap in observation.access_points}
         by_kind = {"wifi": self.params.gamma_wifi, "lte": self.params.gamma_lte}
         return by_kind.get(kinds.get(subflow.ap, ""), self.params.gamma_wired)
+
+
+def _states(subflows: Iterable[Subflow], observation: Observation) -> tuple[PathState, ...]:
+    arcs = {(arc.tail, arc.head): arc for arc in observation.arcs}
+
+    def of(subflow: Subflow) -> PathState:
+        path = arcs_along(subflow, arcs)
+        known = state(path) if path else PathState(None)
+        return replace(known, loss=subflow.device_loss)
+
+    return tuple(map(of, subflows))
 
 
 def _set_backup(subflow: Subflow, backup: bool, reason: str) -> Decision:

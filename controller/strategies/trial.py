@@ -20,18 +20,19 @@ suggests candidates: sets that might carry more. At each control step:
    challenger is as clearly worse. The set is then not tried for `WAIT_S`, after a second failure
    for twice as long, and so on.
 5) A challenger that won is on probation: if it carries less than the base set did, or after
-   `WAIT_S` (twice as long each time), all subflows are tried. The smaller set stays only if it
+   `WAIT_S` if the budget is not used up, all subflows are tried. The smaller set stays only if it
    carries more than the base set by the part `trial_gain`.
-6) If the conditions change (subflows, or the losses of their paths) all samples are discarded. A
-   running trial ends, and the base set or the opening set is in use until it has been measured.
+6) If the conditions change (subflows, or a loss, round trip or capacity of their paths by
+   `LARGE_CHANGE`) all samples are discarded. A running trial ends, and the base set or the opening
+   set is in use until it has been measured.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import log2, sqrt
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from math import sqrt
 from statistics import fmean, variance
 
 from controller.observation import Observation, Subflow
@@ -93,6 +94,7 @@ SETTLE_S = 1.0
 START_S = 5.0  # as long for new subflows, until their windows have grown
 DEVIATIONS = 2.5  # standard errors; a trial is judged at every sample, so 2 would be too few
 WAIT_S = 20.0
+LARGE_CHANGE = 2.0  # a factor
 Numbers = frozenset[int]  # numbers of subflows of one connection
 
 
@@ -142,9 +144,43 @@ def is_alone(subflows: Sequence[Subflow], observation: Observation) -> bool:
     )
 
 
-def loss_conditions(losses: Iterable[float | None]) -> Hashable:
-    """Round each loss to a power of 2, so that only a large change of a loss ends a trial."""
-    return tuple(round(log2(each)) if each else None for each in losses)
+@dataclass(frozen=True)
+class PathState:
+    """What is known about the path of a subflow. `rtt_s` is its round trip without queues.
+
+    None is a value that is not known.
+    """
+
+    loss: float | None
+    rtt_s: float | None = None
+    capacity_bps: float | None = None
+
+    def is_like(self, before: PathState) -> bool:
+        """Return whether no value has changed by the factor `LARGE_CHANGE`, begun or ended."""
+        pairs = zip(astuple(self), astuple(before), strict=True)
+        return all(_alike(one or 0.0, other or 0.0) for one, other in pairs)
+
+
+def _alike(one: float, other: float) -> bool:
+    return one == other or max(one, other) < LARGE_CHANGE * min(one, other)
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What the goodput of a connection's sets depends on.
+
+    `alone` is False if the user has other connections, whose traffic counts then, too.
+    """
+
+    paths: tuple[PathState, ...]
+    alone: bool = True
+
+    def are_like(self, before: Conditions) -> bool:
+        return (
+            self.alone == before.alone
+            and len(self.paths) == len(before.paths)
+            and all(map(PathState.is_like, self.paths, before.paths))
+        )
 
 
 class Trials:
@@ -163,7 +199,7 @@ class Trials:
         self.base: Numbers = frozenset()
         self.incumbent: Numbers = frozenset()
         self.challenger: Numbers | None = None
-        self._conditions: Hashable = None
+        self._conditions = Conditions(())
         self._goodput: dict[Numbers, Goodput] = {}
         self._waits: dict[Numbers, tuple[int, float]] = {}  # until when in ns, and how long in s
         self._before: Mapping[int, int] | None = None
@@ -188,19 +224,19 @@ class Trials:
         self,
         now_ns: int,
         subflows: Sequence[Subflow],
-        conditions: Hashable,
+        conditions: Conditions,
         candidates: Sequence[Numbers],
         opening: Callable[[], Numbers] = frozenset,
     ) -> Outcome:
         """Return the subflows to use after this control step.
 
-        `subflows` has all subflows of the connection. If `conditions` differs from the previous
-        step, all measurements start anew. `candidates` has sets of subflow numbers that may carry
-        more, the best first. `opening()` returns the set with which the connection begins, or an
-        empty set to begin with all subflows.
+        `subflows` has all subflows of the connection. If `conditions` are not like those at the
+        start of the measurements, all of them start anew. `candidates` has sets of subflow numbers
+        that may carry more, the best first. `opening()` returns the set with which the connection
+        begins, or an empty set to begin with all subflows.
         """
         base = frozenset(each.number for each in subflows)
-        if base != self.base or conditions != self._conditions:
+        if base != self.base or not conditions.are_like(self._conditions):
             self._start(base, conditions, now_ns)
             self.incumbent = opening() or base
             which = "all subflows" if self.incumbent == base else _text(self.incumbent)
@@ -212,7 +248,7 @@ class Trials:
             self._judge(now_ns) if self.challenger is not None else self._choose(now_ns, candidates)
         )
 
-    def _start(self, base: Numbers, conditions: Hashable, now_ns: int) -> None:
+    def _start(self, base: Numbers, conditions: Conditions, now_ns: int) -> None:
         self._settle(now_ns, SETTLE_S if base <= self.base else self._start_s)
         self.base, self._conditions = base, conditions
         self.incumbent, self.challenger = base, None
@@ -256,18 +292,20 @@ class Trials:
         incumbent = self._goodput.get(self.incumbent)
         if not incumbent:
             return Outcome(self.incumbent)
-        if self.incumbent != self.base:
-            base = self._goodput.get(self.base, Goodput())
-            falls = incumbent.latest().mean < base.mean
-            if falls or not base or self._may_try(self.base, now_ns):
-                why = "carry less than all subflows did" if falls else "have been used for long"
-                why = why if base else "are measured, all of them are not"
-                return self._try(self.base, now_ns, f"the chosen subflows {why}")
+        base = self._goodput.get(self.base, Goodput())
+        falls = incumbent.latest().mean < base.mean
+        if self.incumbent != self.base and (falls or not base):
+            why = (
+                "carry less than all subflows did" if falls else "are measured, all of them are not"
+            )
+            return self._try(self.base, now_ns, f"the chosen subflows {why}")
         for each in candidates:
-            if each < self.incumbent and each and self._may_try(each, now_ns):
+            if each not in (self.incumbent, frozenset()) and self._may_try(each, now_ns):
                 if self._affordable(each, incumbent.mean):
                     return self._try(each, now_ns, "they may carry more")
                 break  # the best candidate waits until the budget suffices
+        if self.incumbent != self.base and self._may_try(self.base, now_ns) and self._rest() > 0:
+            return self._try(self.base, now_ns, "the chosen subflows have been used for long")
         return Outcome(self.incumbent)
 
     def _may_try(self, numbers: Numbers, now_ns: int) -> bool:
@@ -331,7 +369,10 @@ class Trials:
         return Outcome(self.base)
 
     def _wait(self, numbers: Numbers, now_ns: int) -> None:
-        wait_s = 2 * self._waits.get(numbers, (0, WAIT_S / 2))[1]
+        """Do not try a set for a while. All subflows are tried again soon: a path may have
+        recovered."""
+        waited_s = self._waits.get(numbers, (0, 0.0))[1]
+        wait_s = 2 * waited_s if waited_s and numbers != self.base else WAIT_S
         self._waits[numbers] = now_ns + ns_from_s(wait_s), wait_s
 
     def _end(self, now_ns: int, winner: Numbers, why: str) -> Outcome:

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from controller.observation import Subflow
-from controller.strategies.trial import Goodput, TrialParams, Trials, packets_of, standard_errors
+from controller.strategies.trial import (
+    Conditions,
+    Goodput,
+    PathState,
+    TrialParams,
+    Trials,
+    packets_of,
+    standard_errors,
+)
 
 SECOND = 1_000_000_000
 Rates = Callable[[frozenset[int]], float]  # packets per second of a set of subflows
@@ -24,7 +32,8 @@ class Connection:
 
     def __init__(self, rates: Rates, count: int = 3, noise: float = 0.1, late: int = 0) -> None:
         self.rates, self.noise, self.late, self.random = rates, noise, late, Random(1)
-        self.trials, self.t_s, self.conditions, self.counted = Trials(TrialParams()), 0, 0, True
+        self.trials, self.t_s, self.counted = Trials(TrialParams()), 0, True
+        self.conditions = Conditions(())
         self.sent = dict.fromkeys(range(1, count + 1), 0)
         self.used = [frozenset(self.sent)]  # the set in use in each second
         self.opening: frozenset[int] = frozenset()
@@ -139,10 +148,43 @@ def test_all_subflows_are_tried_now_and_then_and_used_when_they_are_as_good():
 
 def test_new_conditions_make_all_subflows_normal_until_they_are_measured():
     connection = Connection(table(1000, _12=1400)).run(40, {1, 2})
-    connection.conditions = 1
+    connection.conditions = Conditions((), alone=False)
     connection.run(5, {1, 2})
     assert set(connection.used[-5:]) == {frozenset({1, 2, 3})}
     assert connection.run(25, {1, 2}).used[-1] == {1, 2}
+
+
+def conditions(**values: float | None) -> Conditions:
+    known = {"loss": 0.01, "rtt_s": 0.04, "capacity_bps": 2e7}
+    return Conditions((PathState(**known), PathState(**known | values)))
+
+
+@pytest.mark.parametrize("name", ["loss", "rtt_s", "capacity_bps"])
+def test_conditions_are_new_when_a_value_doubles_halves_begins_or_ends(name):
+    before, usual = conditions(), getattr(conditions().paths[1], name)
+    for factor, alike in ((1.9, True), (0.55, True), (2, False), (0.5, False), (0, False)):
+        after = conditions(**{name: usual * factor})
+        assert after.are_like(before) == before.are_like(after) == alike
+    assert not conditions(**{name: None}).are_like(before)
+    assert conditions(**{name: None}).are_like(conditions(**{name: 0}))
+
+
+def test_a_slow_change_is_a_change_in_the_end():
+    connection = Connection(table(1000, _12=1400))
+    connection.conditions = conditions()
+    assert connection.run(40, {1, 2}).used[-1] == {1, 2}
+    for rtt_s in (0.05, 0.06, 0.07):
+        connection.conditions = conditions(rtt_s=rtt_s)
+        assert connection.run(2).used[-1] == {1, 2}
+    connection.conditions = conditions(rtt_s=0.08)
+    assert connection.run(2).used[-1] == {1, 2, 3}
+
+
+def test_a_larger_set_that_is_not_all_subflows_is_tried_and_kept():
+    connection = Connection(table(1000, _12=1400, _123=2000), count=4)
+    connection.opening = frozenset({1, 2})
+    assert connection.run(40).used[-1] == {1, 2}
+    assert connection.run(80, {1, 2, 3}).used[-1] == {1, 2, 3}
 
 
 def test_nothing_is_tried_while_a_counter_is_missing():
@@ -266,14 +308,28 @@ def test_a_failed_set_waits_twice_as_long_each_time_and_no_other_set_waits_for_i
     assert any(150 < began_s < 155 for began_s, _ in connection.trials_s())
 
 
-def test_a_set_that_won_is_compared_with_all_subflows_less_and_less_often():
+def trials_of_all(connection: Connection) -> list[int]:
+    return [int(each.split(":")[0]) for each in connection.reasons if "1, 2, 3:" in each]
+
+
+def test_a_set_that_won_is_compared_with_all_subflows_again_and_again():
+    """A path that was left out may have recovered."""
     connection = Connection(table(1000, _12=1400), noise=0)
     connection.trials = Trials(TrialParams(trial_budget=0.5), head_start_s=60)
-    connection.run(250, {1, 2})
-    of_all = [int(each.split(":")[0]) for each in connection.reasons if "1, 2, 3:" in each]
+    of_all = trials_of_all(connection.run(250, {1, 2}))
     assert of_all[0] - connection.trials_s()[0][1] == 20
-    assert all(40 * 2**n <= b - a <= 42 * 2**n + 10 for n, (a, b) in enumerate(pairwise(of_all)))
+    assert len(of_all) > 7
+    assert all(b - a <= 35 for a, b in pairwise(of_all))
     assert connection.used[-1] == {1, 2}
+
+
+@pytest.mark.parametrize("rate", [200, 1000, 1300])
+def test_comparisons_with_all_subflows_stay_within_the_budget(rate):
+    connection = Connection(table(rate, _12=1400), noise=0.02)
+    connection.opening = frozenset({1, 2})
+    connection.run(1000)
+    assert len(trials_of_all(connection)) >= 4
+    assert connection.carried > 0.97 * 1400 * 1000
 
 
 @pytest.mark.parametrize(

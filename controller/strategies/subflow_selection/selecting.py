@@ -18,7 +18,7 @@ from controller.observation import Arc, Observation, Subflow, air
 from controller.strategies.base import Strategy, StrategyParams, choice, param, without_subflows
 from controller.strategies.subflow_selection.forecast import SEGMENT_BITS, Model, PathQuality
 from controller.strategies.subflow_selection.search import Choice
-from controller.strategies.trial import is_alone
+from controller.strategies.trial import PathState, is_alone
 from controller.topology import Topology
 from controller.units import rate_text
 
@@ -69,14 +69,15 @@ class SelectingParams(StrategyParams):
 class Situation:
     """What a strategy knows when it chooses the subflows of one connection.
 
-    `paths` has the quality of each subflow's path. `model` and `rl_max_bytes` (the largest receive
-    buffer that a set may need) are for the paper's forecast. `buffer_bytes` is the actual receive
-    buffer. `connections` names all open connections of the network. `alone` is True if the user has
-    no other connection.
+    `paths` has the quality of each subflow's path, and `states` what is configured of its links.
+    `model` and `rl_max_bytes` (the largest receive buffer that a set may need) are for the paper's
+    forecast. `buffer_bytes` is the actual receive buffer. `connections` names all open connections
+    of the network. `alone` is True if the user has no other connection.
     """
 
     subflows: tuple[Subflow, ...]
     paths: tuple[PathQuality, ...]
+    states: tuple[PathState, ...]
     model: Model
     rl_max_bytes: float
     buffer_bytes: int
@@ -150,6 +151,7 @@ class Selecting(Strategy):
         situation = Situation(
             tuple(subflows),
             self._qualities(subflows, known),  # 1
+            tuple(map(state, known)),
             model,
             rl_max_bytes,
             buffer_bytes,
@@ -258,10 +260,22 @@ def quality(path: Sequence[Arc], bandwidth_bps: float, rtt_sd_of_mean: float) ->
     An arc is one direction of a link. If no arc has a known jitter, the standard deviation of the
     RTT is `rtt_sd_of_mean` times the RTT.
     """
-    rtt_s = max(SMALLEST_RTT_S, 2 * sum(arc.delay_s for arc in path))
+    rtt_s = max(SMALLEST_RTT_S, _rtt_s(path))
     measured_sd_s = sqrt(2 * sum(arc.jitter_s**2 for arc in path))
-    loss = 1 - prod(1 - arc.loss for arc in path)
-    return PathQuality(bandwidth_bps, loss, rtt_s, measured_sd_s or rtt_sd_of_mean * rtt_s)
+    return PathQuality(bandwidth_bps, _loss(path), rtt_s, measured_sd_s or rtt_sd_of_mean * rtt_s)
+
+
+def state(path: Sequence[Arc]) -> PathState:
+    """Return what is configured of the links on a path."""
+    return PathState(_loss(path), _rtt_s(path), capacity_bps(path))
+
+
+def _rtt_s(path: Sequence[Arc]) -> float:
+    return 2 * sum(arc.delay_s for arc in path)
+
+
+def _loss(path: Sequence[Arc]) -> float:
+    return 1 - prod(1 - arc.loss for arc in path)
 
 
 def capacity_bps(path: Sequence[Arc]) -> float:

@@ -42,7 +42,7 @@ from controller.strategies.subflow_selection.selecting import (
     SelectingParams,
     Situation,
 )
-from controller.strategies.trial import Numbers, TrialParams, Trials, loss_conditions
+from controller.strategies.trial import Conditions, Numbers, TrialParams, Trials
 
 MOST_CANDIDATES = 3
 HEAD_START_S = 30.0  # of the budget of trials, because a forecast names the candidates
@@ -122,7 +122,7 @@ class SubflowSelection(Selecting):
         outcome = trials.step(
             situation.now_ns,
             situation.subflows,
-            loss_conditions(each.loss for each in situation.paths),
+            Conditions(situation.states),
             candidates,
             lambda: self._opening(situation),
         )

@@ -101,3 +101,29 @@ def test_a_path_that_stays_lossy_stays_backup():
     frames = run.run(8)
     assert subflow_mbps(frames, 1) < 0.1
     assert subflow_mbps(frames, 2) > 0.9 * 5 * 1420 / 1514
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(
+    ("strategy", "loss"), [("subflow_selection/improved", 0.0), ("loss_aware/improved", 0.002)]
+)
+def test_a_path_that_was_left_out_is_used_again_when_its_delay_is_small(
+    paths, strategy, loss, seed
+):
+    """A buffer of 300 kB makes the fast path wait while the round trip of the other is 400 ms."""
+
+    def after_the_change(name: str) -> float:
+        run = paths(
+            {"rate_mbps": 10, "delay_ms": 10, "queue_packets": 60},
+            {"rate_mbps": 10, "delay_ms": 200, "queue_packets": 60, "loss": loss},
+            multipath={"receive_buffer_kb": 150, "cc": "cubic"},
+            strategy={"name": name},
+            seed=seed,
+        )
+        run.run(120)
+        assert (subflow_mbps(run.run(5), 2) < 0.1) == (name != "none")
+        run.flip("link.path2.delay_ms", 5)
+        run.run(10)
+        return run.mbps(run.run(60))
+
+    assert after_the_change(strategy) >= 0.95 * after_the_change("none")
