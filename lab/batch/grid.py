@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import islice, product
 from typing import Any
 
-import yaml
-
 from lab.errors import RequestError, show
-from lab.scenario.yaml_text import parse
+from lab.scenario.yaml_text import parse, text_of
 
 NUMBER = r"(-?\d+(?:\.\d+)?)"
 RANGE = re.compile(rf"{NUMBER}\.\.{NUMBER}(?:\.\.{NUMBER})?")
@@ -35,9 +33,21 @@ def points(vary: Sequence[str]) -> list[Point]:
     keys = [key for key, _ in axes]
     if twice := next((key for key in keys if keys.count(key) > 1), None):
         raise RequestError(f"--vary {twice}: it is varied twice: write all its values in one list")
+    return _combined(axes)
+
+
+def _combined(axes: Sequence[tuple[str, list[str]]]) -> list[Point]:
     if math.prod(len(values) for _, values in axes) > MOST_POINTS:
-        raise _too_many(" ".join(vary))
+        raise _too_many(", ".join(key for key, _ in axes))
     return list(product(*([f"{key}={value}" for value in values] for key, values in axes)))
+
+
+def ranges(keys: Iterable[tuple[str, Any]]) -> list[Point]:
+    """Return every combination of the values of keys: lists, or ranges such as `10..40..10`.
+
+    Raise `RequestError` as `points` does.
+    """
+    return _combined([(key, _values(value, f"grid: {key}")) for key, value in keys])
 
 
 def folder_name(point: Point) -> str:
@@ -56,40 +66,44 @@ def _axis(text: str) -> tuple[str, list[str]]:
         raise RequestError(
             f"--vary {text}: write key.path=a,b,c, such as topology.users=10,20 or 10..40..10"
         )
-    if key == "seed":
-        raise RequestError("--vary seed: use --repeat N, and --seed for the first seed")
-    given = (value for each in parse(f"[{listed}]", f"--vary {key}") for value in _range(each))
-    values = [_text(value) for value in islice(given, MOST_POINTS + 1)]
+    return key, _values(parse(f"[{listed}]", f"--vary {key}"), f"--vary {key}")
+
+
+def _values(listed: Any, where: str) -> list[str]:
+    """Return the values in a list as YAML. `where` begins an error message: option and key."""
+    if where.endswith(" seed"):
+        raise RequestError(f"{where}: use repeat, and seed for the first seed")
+    given = (
+        value
+        for each in (listed if isinstance(listed, list) else [listed])
+        for value in _range(each, where)
+    )
+    values = [text_of(value, one_line=True) for value in islice(given, MOST_POINTS + 1)]
     if len(values) > MOST_POINTS:
-        raise _too_many(text)
+        raise _too_many(where)
     if not values or len(set(values)) < len(values):
-        raise RequestError(f"--vary {text}: the same value is listed twice, or none is")
-    return key, values
+        raise RequestError(f"{where}: the same value is listed twice, or none is")
+    return values
 
 
-def _range(value: Any) -> Iterator[Any]:
+def _range(value: Any, where: str) -> Iterator[Any]:
     found = RANGE.fullmatch(value) if isinstance(value, str) else None
     if not found:
         yield value
         return
     start, end, step = (Decimal(each) for each in (found[1], found[2], found[3] or "1"))
     if step <= 0 or end < start:
-        raise RequestError(f"--vary {value}: write START..END..STEP, such as 10..40..10")
+        raise RequestError(f"{where}={value}: write START..END..STEP, such as 10..40..10")
     for n in range(int((end - start) / step) + 1):
         at = start + n * step
         yield int(at) if at == int(at) else float(at)
 
 
-def _too_many(text: str) -> RequestError:
+def _too_many(where: str) -> RequestError:
     return RequestError(
-        f"--vary {show(text)}: at most {MOST_POINTS} combinations are possible. Give fewer values, "
-        "or several commands"
+        f"{show(where)}: at most {MOST_POINTS} combinations are possible. Give fewer values, or "
+        "several commands"
     )
-
-
-def _text(value: Any) -> str:
-    text: str = yaml.safe_dump(value, default_flow_style=True, width=10**6, allow_unicode=True)
-    return text.removesuffix("\n").removesuffix("\n...")
 
 
 def _plain(setting: str) -> str:

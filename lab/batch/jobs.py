@@ -34,7 +34,7 @@ from lab.extensions import Extension
 from lab.run import process
 from lab.run.engine import Options
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome, Progress, conclude, is_whole
-from lab.run.reading import changed, read_document
+from lab.run.reading import ALL, RESULTS, changed, has_results_only, read_document
 from lab.run.recorder import Recorder, never_began, new_folder, remove_run
 from lab.run.result import SCHEMA
 from lab.scenario import engine_table
@@ -64,6 +64,7 @@ class Job:
     options: Options
     out: Path | None = None
     vm: bool = False
+    keep: str = ALL
 
     @property
     def name(self) -> str:
@@ -210,7 +211,8 @@ def kept(job: Job) -> Outcome | None:
     except (LabError, OSError, KeyError):
         return None
     same_schema = result.get("schema") == SCHEMA
-    valid = same and same_schema and is_whole(result) and not result.get("flips")
+    enough = job.keep == RESULTS or not has_results_only(result)
+    valid = same and same_schema and enough and is_whole(result) and not result.get("flips")
     return Outcome(result, job.out) if valid else None
 
 

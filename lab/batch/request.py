@@ -11,11 +11,13 @@ from pathlib import Path
 
 from controller.strategy_names import folder_name
 from lab.batch import grid
+from lab.batch.grid import Point
 from lab.batch.jobs import Job
 from lab.engines import registry
 from lab.errors import RequestError
 from lab.run.engine import Options
 from lab.run.pace import checked_speed
+from lab.run.reading import ALL
 from lab.scenario import engine_table
 from lab.scenario import loading as scenario
 from lab.scenario.loading import Overrides
@@ -46,6 +48,8 @@ class Request:
     stack: str | None = None
     may_run_code: bool = False
     vary: tuple[str, ...] = ()  # such as `topology.users=10,20`: every combination is run
+    points: tuple[Point, ...] = ()  # or these settings, each in a folder of its own
+    keep: str = ALL
     shard: str | None = None  # `I/N`: only the I-th of N parts of the runs
 
 
@@ -55,7 +59,7 @@ def checked(request: Request) -> list[Job]:
     `request.out` is the run folder if there is only one job. Otherwise each job gets a folder
     inside `request.out`. Raise `LabError` if the engine cannot run one of the jobs.
     """
-    if request.vary:
+    if request.vary or request.points:
         return _shard(_grid(request), request.shard)
     jobs = _shard(_admitted(request), request.shard)
     if len(jobs) == 1 and request.shard is None:
@@ -73,13 +77,13 @@ def _grid(request: Request) -> list[Job]:
     if request.out is None:
         raise RequestError("--vary: add --out DIR, a folder for all runs of the grid")
     jobs = []
-    for point in grid.points(request.vary):
-        out = request.out / grid.folder_name(point)
-        at = replace(request, vary=(), settings=(*request.settings, *point), out=out)
+    for point in request.points or grid.points(request.vary):
+        out = request.out / grid.folder_name(point) if point else request.out
+        at = replace(request, vary=(), points=(), settings=(*request.settings, *point), out=out)
         try:
             jobs += placed(at)
         except RequestError as error:
-            raise RequestError(f"--vary {' '.join(point)}: {error}") from error
+            raise RequestError(f"{' '.join(point)}: {error}" if point else str(error)) from error
     return jobs
 
 
@@ -141,7 +145,9 @@ def _admitted(request: Request) -> list[Job]:
     scenarios = scenarios_of(request)
     for each in scenarios:
         registry.admit(request.engine, each, options)
-    return [Job(each, request.engine, options, vm=request.vm) for each in scenarios]
+    return [
+        Job(each, request.engine, options, vm=request.vm, keep=request.keep) for each in scenarios
+    ]
 
 
 def _in_own_folder(job: Job, out: Path | None) -> Job:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lab.batch import virtual_machine
 from lab.batch.jobs import Job, OnProgress
 from lab.engines import registry
 from lab.run import runner
 from lab.run.outcome import Outcome
-from lab.run.recorder import Recorder, new_folder
+from lab.run.reading import RESULTS
+from lab.run.recorder import Recorder, keep_results, new_folder
 
 
 def run_job(job: Job, on_progress: OnProgress) -> Outcome:
@@ -15,6 +18,13 @@ def run_job(job: Job, on_progress: OnProgress) -> Outcome:
 
     Raise `LabError` if the run cannot be started. A later failure is reported in the outcome.
     """
+    outcome = _outcome(job, on_progress)
+    if job.keep == RESULTS and not outcome.exit_code:
+        return replace(outcome, result=keep_results(outcome.folder, outcome.result))
+    return outcome
+
+
+def _outcome(job: Job, on_progress: OnProgress) -> Outcome:
     if job.vm:
         return virtual_machine.run_job(job, on_progress)
     scenario = job.scenario

@@ -28,6 +28,7 @@ from lab.errors import LabError, MachineLacks
 from lab.isolation import python
 from lab.run.manifest import ROOT
 from lab.run.outcome import EXIT_INTERRUPTED
+from lab.run.reading import ALL, RESULTS
 from lab.run.recorder import RUNS
 from lab.scenario.engine_table import STACKS
 
@@ -118,7 +119,7 @@ def cli() -> None:
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Replace the scenario's seed.")
 @click.option(
     "--repeat",
-    type=click.IntRange(1, 1000),
+    type=click.IntRange(1, 100_000),
     default=1,
     help="Runs per strategy. Each run adds 1 to the seed.",
 )
@@ -146,6 +147,13 @@ def cli() -> None:
     multiple=True,
     metavar="KEY.PATH=A,B,C",
     help="Run every combination of values; 10..40..10 is a range. Needs --out.",
+)
+@click.option(
+    "--keep",
+    type=click.Choice([ALL, RESULTS]),
+    default=ALL,
+    show_default=True,
+    help="results: remove samples and events at the end of a run, to save disk.",
 )
 @click.option("--shard", metavar="I/N", help="Run only the I-th of N parts of the runs.")
 @click.option(
@@ -191,6 +199,49 @@ def run(
         running.dry_run(asked, as_json)
     else:
         ctx.exit(running.run(asked, running.Output(report, as_json, quiet)))
+
+
+@cli.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--engine", default="sim", show_default=True, help="sim or mininet, as for run.")
+@click.option("--vm", is_flag=True, help="Run emulations inside a virtual machine.")
+@click.option("--shard", metavar="I/N", help="Run only the I-th of N parts of the runs.")
+@click.option(
+    "--dry-run", is_flag=True, help="Check all runs, say how many, and estimate time and disk."
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of all runs. Default: data/NAME of the file.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the table as JSON only.")
+@click.option("--quiet", is_flag=True, help="Print errors only.")
+@with_option
+@click.pass_context
+def sweep(
+    ctx: click.Context,
+    file: Path,
+    engine: str,
+    vm: bool,
+    shard: str | None,
+    dry_run: bool,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Run every point of the sweep FILE: a grid, listed points, or samples of ranges.
+
+    The same command continues after an interruption. docs/formats.md has the keys of the file.
+    """
+    from lab.batch import sweep as sweeps
+
+    wanted = sweeps.read(file)
+    asked = sweeps.request(wanted, engine, vm, out or RUNS.parent / file.stem, shard)
+    if dry_run:
+        running.dry_run(asked, as_json)
+    else:
+        ctx.exit(running.sweep(asked, wanted, running.Output(False, as_json, quiet)))
 
 
 @cli.command()

@@ -48,6 +48,12 @@ def export(folders: tuple[str, ...], csv_folder: Path | None, parquet_folder: Pa
     runs = rows.found(folders)
     for text in few(runs.left_out):
         click.echo(f"careful: {text}", err=True)
+    if without := sum(each.has_results_only for each in runs.runs):
+        click.echo(
+            f"careful: {without} of {len(runs.runs)} runs have no samples and events, because of "
+            "--keep results",
+            err=True,
+        )
     for folder, suffix in targets:
         _write_tables(runs, folder, suffix)
 

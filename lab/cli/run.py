@@ -13,10 +13,11 @@ from lab.batch import jobs
 from lab.batch.estimate import estimated
 from lab.batch.jobs import time_left
 from lab.batch.request import Request, checked
+from lab.batch.sweep import Sweep
 from lab.cli import terminal as view
 from lab.cli.terminal import Terminal
 from lab.engines import registry
-from lab.results import compare
+from lab.results import compare, responses
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome
 from lab.scenario import engine_table
 from lab.scenario.loading import Overrides, load
@@ -81,8 +82,28 @@ def run(request: Request, output: Output) -> int:
     if output.as_json:
         results = [outcome.result for outcome in outcomes]
         click.echo(json.dumps(results[0] if single else results, indent=1))
+    return _exit_code(outcomes, len(requested))
+
+
+def sweep(asked: Request, wanted: Sweep, output: Output) -> int:
+    """Make the runs of a sweep and print its table. Return the exit code, as `run` does."""
+    requested = checked(asked)
+    terminal = Terminal(not output.silent, False, not output.quiet)
+    outcomes = jobs.run_all(requested, terminal)
+    _say_what_failed(outcomes)
+    window = wanted.window and compare.Window(*wanted.window)
+    if not output.quiet and any(each.result["duration_s"] > 0 for each in outcomes):
+        made = [each.folder for each in outcomes]
+        table = responses.table(made, wanted.responses, window)
+        for text in compare.few(table.left_out):
+            click.echo(f"careful: {text}", err=True)
+        click.echo(table.to_json() if output.as_json else table.text())
+    return _exit_code(outcomes, len(requested))
+
+
+def _exit_code(outcomes: Sequence[Outcome], requested: int) -> int:
     code = next((outcome.exit_code for outcome in outcomes if outcome.exit_code), 0)
-    return code or (EXIT_INTERRUPTED if len(outcomes) < len(requested) else 0)
+    return code or (EXIT_INTERRUPTED if len(outcomes) < requested else 0)
 
 
 def dry_run(request: Request, as_json: bool) -> None:

@@ -38,8 +38,10 @@ from lab.run.reading import (
     changed,
     changed_text,
     declared_metrics,
+    has_results_only,
     read_document,
     read_lines,
+    refuse_results_only,
 )
 from lab.run.result import sections
 from lab.scenario import yaml_text
@@ -97,6 +99,7 @@ class Run:
     network: str = ""  # digest of its network; "" if the run does not say
     samples: str = ""  # digest of samples.jsonl; "" if the run does not say
     cc: str = ""  # the congestion control that was read back from its connections
+    has_results_only: bool = False  # made with `--keep results`
 
     @property
     def scenario(self) -> str:
@@ -197,6 +200,7 @@ class Window:
         """
         from lab.results.explain.present import network  # imported here: it loads networkx
 
+        refuse_results_only(folder, f"compare {self.text}")
         times: list[float] = []
         frames: list[Frame] = []
         for line in read_lines(folder / "samples.jsonl"):
@@ -227,7 +231,15 @@ def grouped(folders: Sequence[Path]) -> list[Group]:
     the run (flips) come first. Raise `RequestError` if a folder has no result, if all runs are
     edited, or if some runs have schema 1 and others schema 2.
     """
-    return _groups(_unedited(folders)[0])
+    return groups_and_left_out(folders)[0]
+
+
+def groups_and_left_out(
+    folders: Sequence[Path], window: Window | None = None
+) -> tuple[list[Group], list[str]]:
+    """Return the groups as `grouped` does, and a sentence about each run that is left out."""
+    runs, left_out = _unedited(folders, window)
+    return _groups(runs), left_out
 
 
 def _unedited(folders: Sequence[Path], window: Window | None = None) -> tuple[list[Run], list[str]]:
@@ -323,6 +335,7 @@ def _run(folder: Path, window: Window | None) -> Run:
         str(manifest.get("topology_sha256") or ""),
         str(result.get("samples_sha256") or ""),
         str(result.get("cc") or ""),
+        has_results_only(result),
     )
 
 

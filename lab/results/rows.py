@@ -85,8 +85,11 @@ class Runs:
         """Yield the rows of one run in a table. A column may be missing in a row, and None is a
         number that was not measured. `read` yields the lines of samples.jsonl and events.jsonl.
 
-        Raise `RequestError` if a file cannot be read.
+        A run with `--keep results` has no samples and events. Raise `RequestError` if a file cannot
+        be read.
         """
+        if table in ("samples", "events") and run.has_results_only:
+            return
         first = self._first(run)
         for each in ROWS[table](run, read):
             yield first | each

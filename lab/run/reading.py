@@ -206,6 +206,8 @@ def _has_time(line: Table) -> bool:
 APPENDED = ("samples.jsonl", "events.jsonl")
 SEALED = {f"{Path(name).stem}_sha256": name for name in ("scenario.yaml", *APPENDED)}
 SEAL = "result_sha256"  # a digest of all other keys of result.json
+KEPT = "kept"  # "results" in result.json: samples and events were removed at the end of the run
+ALL, RESULTS = "all", "results"  # of `--keep`
 WITH_DIGESTS = (0, 3)  # the first version of the lab that writes them
 MEASURED = ("scenario.yaml", "samples.jsonl", "events.jsonl", "result.json")
 
@@ -231,12 +233,32 @@ def changed(folder: Path, result: Table) -> tuple[str, ...]:
     names = [
         name
         for key, name in SEALED.items()
-        if key in result and result[key] != digest(folder / name)
+        if key in result
+        and result[key] != digest(folder / name)
+        and not _removed(result, folder, name)
     ]
     has_digests = not result.keys().isdisjoint((SEAL, *SEALED)) or _had_digests(folder)
     is_there = bool(result.keys() - {"error"})
     is_edited = is_there and has_digests and result.get(SEAL) != _seal(result)
     return ("result.json", *names) if is_edited else tuple(names)
+
+
+def has_results_only(result: Table) -> bool:
+    """Return whether a run was made with `--keep results`."""
+    return result.get(KEPT) == RESULTS
+
+
+def _removed(result: Table, folder: Path, name: str) -> bool:
+    return has_results_only(result) and name in APPENDED and not (folder / name).exists()
+
+
+def refuse_results_only(folder: Path, doing: str) -> None:
+    """Raise `RequestError` if a run has no samples and events, because of `--keep results`."""
+    if has_results_only(read_document(folder, "result.json")):
+        raise RequestError(
+            f"{doing}: run {folder.name} was made with --keep results, so it has no samples and "
+            "events. Run it again with --keep all"
+        )
 
 
 def _had_digests(folder: Path) -> bool:

@@ -29,7 +29,16 @@ from lab.extensions import COPIES, Extension
 from lab.frame import Frame
 from lab.inputs import short_names
 from lab.run.manifest import ROOT, manifest
-from lab.run.reading import APPENDED, digest, read_document
+from lab.run.reading import (
+    APPENDED,
+    KEPT,
+    RESULTS,
+    SEAL,
+    SEALED,
+    digest,
+    read_document,
+    sealed,
+)
 from lab.scenario import yaml_text
 from lab.scenario.files import INPUTS
 from lab.scenario.loading import files_named, input_files, resolved, user_files
@@ -78,7 +87,7 @@ class Recorder:
             (folder / RESERVE).write_bytes(bytes(RESERVED_BYTES))  # first: see `never_began`
             (folder / "inbox").mkdir(exist_ok=True)
             write_scenario(folder / "scenario.yaml", scenario)
-            self._document("manifest.json", _pretty(self._manifest))
+            _write_document(self.folder, "manifest.json", _pretty(self._manifest))
             self._copy(user_files(scenario, engine))
             keep_inputs(folder, input_files(scenario, engine))
             for name in LINES:
@@ -217,19 +226,9 @@ class Recorder:
 
     def _write(self, name: str, text: str) -> None:
         try:
-            self._document(name, text)
+            _write_document(self.folder, name, text)
         except OSError as error:
             raise self._failed(name, error) from error
-
-    def _document(self, name: str, text: str) -> None:
-        target, beside = self.folder / name, self.folder / f".{name}.new"
-        with plain_file.create(beside) as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        if owner := sudo.caller():
-            os.chown(beside, *owner)
-        beside.replace(target)
 
     def _failed(self, what: str, error: OSError) -> LabError:
         self.broken = LabError(
@@ -237,6 +236,40 @@ class Recorder:
             " is kept. Free space or choose another folder with --out, then run again"
         )
         return self.broken
+
+
+def _write_document(folder: Path, name: str, text: str) -> None:
+    target, beside = folder / name, folder / f".{name}.new"
+    with plain_file.create(beside) as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    if owner := sudo.caller():
+        os.chown(beside, *owner)
+    beside.replace(target)
+
+
+REMOVED = (*APPENDED, "commands.sh", "log.txt")  # by `keep_results`
+
+
+def keep_results(folder: Path, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Remove the samples and events of a run that has ended. Return the new content of result.json,
+    which says so; its digests are those of the files that were removed.
+
+    A run that is killed meanwhile has both, and is as good. Raise `LabError` if a file cannot be
+    written.
+    """
+    rest = {key: value for key, value in result.items() if key not in (SEAL, *SEALED)}
+    kept = sealed(rest | {KEPT: RESULTS}, folder)
+    try:
+        _write_document(folder, "result.json", _pretty(kept))
+        for name in REMOVED:
+            (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise LabError(f"remove the samples in {folder}: {error.strerror or error}") from error
+    with suppress(OSError):  # it holds the messages of a run that was changed by hand
+        (folder / "inbox").rmdir()
+    return kept
 
 
 def write_scenario(path: Path, scenario: Scenario) -> None:
