@@ -25,6 +25,7 @@ PORTS = {
     "ap": ["ap-up", "ap-low", "ap-host"],
 }
 LINKS = [("s1", "up"), ("s1", "low"), ("up", "ap"), ("low", "ap")]
+OFPR_ACTION = 1  # an entry sent the packet to the controller
 SERVER, USER = ("10.0.0.1", "02:00:00:00:00:01"), ("10.1.0.1", "02:00:00:00:00:02")
 
 
@@ -114,9 +115,10 @@ class World:
     def answered(self, xid: int) -> None:
         self.forwarding._handle_BarrierIn(SimpleNamespace(xid=xid))
 
-    def comes(self, switch: str, port: str, data: bytes) -> None:
+    def comes(self, switch: str, port: str, data: bytes, reason: int = OFPR_ACTION) -> None:
+        number, ofp = PORTS[switch].index(port) + 1, SimpleNamespace(reason=reason)
         self.forwarding._handle_PacketIn(
-            SimpleNamespace(dpid=DPID[switch], port=PORTS[switch].index(port) + 1, data=data)
+            SimpleNamespace(dpid=DPID[switch], port=number, data=data, ofp=ofp)
         )
 
     def refuses(self, switch: str, xid: int, error: int, code: int) -> None:

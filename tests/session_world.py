@@ -15,7 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from bridge_world import Bridge, segment
+from bridge_world import OFPR_ACTION, Bridge, segment
 from openflow13_switch import Switch
 from userspace_bridges import free_port
 
@@ -23,7 +23,7 @@ from controller import host_messages
 from controller.datagrams import seal
 from controller.host_messages import HostCommand, HostReport, SubflowState
 from controller.paths import TCP, Flow
-from controller.pox_ext import statistics
+from controller.pox_ext import nicira, statistics
 from controller.pox_ext.frames import ACK, SYN
 
 KEY = "a key for tests"
@@ -159,7 +159,11 @@ class Controller:
         at = {WIFI: "wifi1", LTE: "lte1", OTHER: "wifi1", SERVER: "s1"}[flow.source]
         port = PORTS[at].index("s1-srv1" if at == "s1" else f"{at}-wlan1") + 1
         data = segment(flow, (mac(flow.source), mac(flow.destination)), flags, options)
-        self.forwarding._handle_PacketIn(SimpleNamespace(dpid=DPID[at], port=port, data=data))
+        copied = flags == SYN | ACK  # the switch sends it on itself
+        ofp = SimpleNamespace(reason=nicira.COPY if copied else OFPR_ACTION)
+        self.forwarding._handle_PacketIn(
+            SimpleNamespace(dpid=DPID[at], port=port, data=data, ofp=ofp)
+        )
         self.settle()
 
     def open(self, flow: Flow = DOWN) -> None:

@@ -2,9 +2,13 @@
 
 All messages use POX's OpenFlow 1.0 connection to the bridge.
 
-1) A SYN or SYN/ACK from a port that leads to a host always comes to the controller. Write the
-   entries of both directions, report the packet to the subflow tracker, and send it to the next
-   hop.
+1) A SYN from a port that leads to a host always comes to the controller. Report it to the subflow
+   tracker, write the entries of both directions, and send it to the next hop when the switches have
+   them. The SYN/ACK does not wait: the switch copies the packets of its direction to the controller
+   until it has seen the SYN/ACK. If the SYN/ACK went to the controller, the next packet, the fourth
+   ACK of MP_JOIN, would be the first one that the kernel's switch sees of this direction. Open
+   vSwitch sends such a packet on after those that follow it, and data before the fourth ACK makes
+   Linux reset the subflow.
 2) Any other packet without an entry is handled the same way, even in the middle of a connection, so
    that a restart of the controller interrupts no connection.
 3) The controller answers ARP requests. It requests unknown addresses at the ports that lead to
@@ -148,10 +152,11 @@ class Forwarding:
         yield from self._edge_entries(switch)
 
     def _edge_entries(self, switch: str) -> Iterator[bytes]:
-        """Yield messages that write flow entries for SYN and SYN/ACK packets from hosts.
+        """Yield messages that write the flow entries for SYN packets from hosts.
 
         There is one entry for each port that leads to a host. It sends these packets to the
-        controller.
+        controller. It matches the absence of ACK: with a match of SYN, the SYN/ACK would differ
+        from the packets after it.
         """
         for name, number in self.switches.ports(switch).items():
             if self._hosts.is_edge(switch, name):
@@ -159,7 +164,7 @@ class Forwarding:
                     nicira.in_port(number)
                     + nicira.eth_type(nicira.ETH_IP)
                     + nicira.protocol(frames.TCP)
-                    + nicira.syn()
+                    + nicira.no_ack()
                 )
                 yield nicira.flow_mod(
                     PATHS_TABLE, SYN_PRIORITY, match, [nicira.output(nicira.PORT_CONTROLLER)]
@@ -178,7 +183,16 @@ class Forwarding:
             self._arp.handle(switch, port, frame.payload)
         else:
             self._learn(frame.payload.flow.source, frame.source_mac, switch, port)
-            self._ip(switch, event.port, frame, event.data)
+            if event.ofp.reason == nicira.COPY:
+                self._copied(frame.payload)
+            else:
+                self._ip(switch, event.port, frame, event.data)
+
+    def _copied(self, packet: Ip) -> None:
+        """Handle a copy of a packet that the switch has sent on itself."""
+        if packet.is_syn:
+            self._on_syn(packet)
+        self._end_copying(packet.flow)
 
     def _learn(self, address: str, mac: str, switch: str, port: str) -> None:
         moved = self._hosts.learn(address, mac, switch, port)
@@ -195,19 +209,37 @@ class Forwarding:
         assert isinstance(packet, Ip)
         if packet.is_syn:
             self._on_syn(packet)  # 1
+        opens = packet.is_syn and not packet.flags & frames.ACK
         route = self._router.routes.get(packet.flow) or self._router.route(packet.flow)
         hop = next((hop for hop in route or () if hop.switch == switch), None)
         if route is None:
             self._no_route(switch, packet.flow)
             return
-        if hop is None:  # a wrong entry sent the packet off its path
-            self._install(packet.flow, route)
-            return
+        if opens:
+            self._entries.copy(packet.flow.back())
         self._install(packet.flow, route)  # 2
-        actions = self._entries.actions(hop, in_port)
-        if actions:
-            out = nicira.packet_out(data, actions, in_port)
-            self.switches.send(switch, out, f"send a packet of {packet.flow} on")
+        if packet.is_syn and not opens:
+            self._end_copying(packet.flow)
+        actions = self._entries.actions(hop, in_port) if hop else []
+        if not actions:  # without a hop here, a wrong entry sent the packet off its path
+            return
+        out = nicira.packet_out(data, actions, in_port)
+        send = partial(self.switches.send, switch, out, f"send a packet of {packet.flow} on")
+        if opens:
+            self.switches.after_all({each.switch for each in route}, send)
+        else:
+            send()
+
+    def _end_copying(self, flow: Flow) -> None:
+        """Write the entries of a flow without copies.
+
+        If this process did not ask for the copies, an earlier one did.
+        """
+        route = self._router.routes.get(flow) or self._router.route(flow)
+        if self._entries.end_copying(flow, route or ()):
+            return
+        if route:
+            self._install(flow, route)
 
     def _no_route(self, switch: str, flow: Flow) -> None:
         """Handle a packet of a flow for which the router found no route.
@@ -315,6 +347,22 @@ class PathEntries:
     def __init__(self, switches: Switches, hosts: Hosts) -> None:
         self._switches, self._hosts = switches, hosts
         self._stale: list[tuple[float, str, Flow]] = []
+        self._copying: dict[Flow, None] = {}
+
+    def copy(self, flow: Flow) -> None:
+        """Let the first switch of `flow` copy packets to the controller; `write` does it."""
+        self._copying[flow] = None
+        while len(self._copying) > MOST_INSTALLED:
+            del self._copying[next(iter(self._copying))]
+
+    def end_copying(self, flow: Flow, route: Route) -> bool:
+        """Copy no more packets of `flow`, which takes `route`. Return whether it was copied."""
+        if flow not in self._copying:
+            return False
+        del self._copying[flow]
+        for hop in route[:1]:
+            self._write_at(flow, hop)
+        return True
 
     def write(self, flow: Flow, route: Route, only: str | None = None) -> None:
         """Write the flow entries of `flow` along `route`, from the last switch to the first.
@@ -388,19 +436,13 @@ class PathEntries:
             return
         for flow, hop in writing:
             self._write_at(flow, hop)
-        waiting = sorted({hop.switch for _, hop in writing})
-        left = set(waiting)
-
-        def passed(switch: str) -> None:
-            left.discard(switch)
-            if not left:
-                self._step(moves, from_the_end + 1, done)
-
-        for switch in waiting:
-            self._switches.after(switch, partial(passed, switch))
+        next_step = partial(self._step, moves, from_the_end + 1, done)
+        self._switches.after_all({hop.switch for _, hop in writing}, next_step)
 
     def _write_at(self, flow: Flow, hop: Hop) -> None:
         actions = self.actions(hop, self._entry_port(flow, hop))
+        if actions and flow in self._copying and self._is_first(flow, hop):
+            actions = [nicira.copy_to_controller(), *actions]
         if actions:
             entry = nicira.flow_mod(
                 PATHS_TABLE,
@@ -422,6 +464,10 @@ class PathEntries:
         place = self._hosts.place(flow.source)
         same = place is not None and (place.switch, place.port) == (hop.switch, hop.port)
         return self._switches.port(hop.switch, hop.port) if same else None
+
+    def _is_first(self, flow: Flow, hop: Hop) -> bool:
+        place = self._hosts.place(flow.source)
+        return place is not None and place.switch == hop.switch
 
 
 def priority(flow: Flow) -> int:

@@ -21,8 +21,10 @@ NO_BUFFER = 0xFFFFFFFF
 ADD, MODIFY_STRICT, DELETE, DELETE_STRICT = 0, 2, 3, 4
 SEND_FLOW_REMOVED = 1  # OFPFF_SEND_FLOW_REM
 ETH_IP, ETH_ARP = 0x0800, 0x0806
-SYN = 0x02
+ACK = 0x10
+COPY = 0  # OFPR_NO_MATCH: the reason of a packet that came by `copy_to_controller`
 _VERSION, _VENDOR, _PACKET_OUT, _BARRIER_REQUEST = 1, 4, 13, 18
+_ACTION_CONTROLLER = 20  # NXAST_CONTROLLER
 
 
 def _nxm(vendor: int, field: int, value: bytes, mask: bytes = b"") -> bytes:
@@ -49,9 +51,9 @@ def destination(address: str, prefix_bits: int = 32) -> bytes:
     return _nxm(0, 8, inet_aton(address), mask if prefix_bits < 32 else b"")
 
 
-def syn() -> bytes:
-    """Return a match for TCP segments with the SYN flag; all other flags may be set or not."""
-    return _nxm(1, 34, struct.pack("!H", SYN), struct.pack("!H", SYN))
+def no_ack() -> bytes:
+    """Return a match for TCP segments without the ACK flag: a SYN, but not a SYN/ACK."""
+    return _nxm(1, 34, struct.pack("!H", 0), struct.pack("!H", ACK))
 
 
 def match_flow(flow: Flow) -> bytes:
@@ -77,6 +79,14 @@ def output(port: int, ingress_port: int | None = None) -> bytes:
     PORT_IN instead: OpenFlow sends a packet back only in this way.
     """
     return struct.pack("!HHHH", 0, 8, PORT_IN if port == ingress_port else port, 0xFFFF)
+
+
+def copy_to_controller() -> bytes:
+    """Return an action that sends a copy of the whole packet to the controller, with reason COPY.
+
+    It is Nicira's: an ordinary output to the controller has the same reason in every entry.
+    """
+    return struct.pack("!HHLHHHBx", 0xFFFF, 16, VENDOR_NICIRA, _ACTION_CONTROLLER, 0xFFFF, 0, COPY)
 
 
 def set_destination_mac(mac: str) -> bytes:

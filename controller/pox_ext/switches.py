@@ -6,7 +6,8 @@ A barrier is a request that a switch answers when it has carried out all earlier
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from controller.pox_ext import nicira
@@ -82,6 +83,18 @@ class Switches:
         xid = self._sent.number("confirm that it has carried out earlier messages")
         self._waiting[xid] = (switch, done, time.monotonic() + BARRIER_TIMEOUT_S)
         self._connection(switch).send(nicira.barrier(xid))
+
+    def after_all(self, switches: Iterable[str], done: Callable[[], None]) -> None:
+        """Call `done` when each of these switches has carried out all messages sent before."""
+        left = set(switches)
+
+        def passed(switch: str) -> None:
+            left.discard(switch)
+            if not left:
+                done()
+
+        for switch in sorted(left):
+            self.after(switch, partial(passed, switch))
 
     def answered(self, xid: int) -> None:
         """Call the callback that waits for the barrier reply with this transaction id."""

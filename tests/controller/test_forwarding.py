@@ -6,7 +6,7 @@ import struct
 from types import SimpleNamespace
 
 import pytest
-from bridge_world import DPID, PORTS, SERVER, USER, World, segment, tcp
+from bridge_world import DPID, OFPR_ACTION, PORTS, SERVER, USER, World, segment, tcp
 
 from controller.paths import TCP, Flow, digest
 from controller.pox_ext import forwarding, frames, nicira, sent_messages
@@ -43,6 +43,87 @@ def test_a_syn_installs_both_directions_and_is_sent_on():
     assert world.entries == {"ap": 2, middle: 2, "s1": 2}
     assert world.bridges["ap"].packets == [(tcp(SYN), PORTS["ap"].index(f"ap-{middle}") + 1)]
     assert [packet.flow.source_port for packet in world.seen] == [40000]
+
+
+FLOW = Flow(USER[0], SERVER[0], TCP, 40000, 5001)
+SYN_ACK = segment(FLOW.back(), (SERVER[1], USER[1]), SYN | ACK)
+FOURTH_ACK = segment(FLOW.back(), (SERVER[1], USER[1]), ACK)
+
+
+def copying(world: World) -> dict[str, list[bool]]:
+    """For each switch, whether each entry that was written for the server's packets copies them."""
+    return {
+        name: [
+            nicira.copy_to_controller() in each
+            for each in bridge.messages
+            if each[1] == 4 and ends_at(each, FLOW.back())
+        ]
+        for name, bridge in world.bridges.items()
+    }
+
+
+def test_a_syn_is_sent_on_when_all_switches_on_its_path_have_the_entries():
+    world = World()
+    for bridge in world.bridges.values():
+        bridge.slow = True
+    world.comes("ap", "ap-host", tcp(SYN))
+    for name in world.entries:
+        assert world.bridges["ap"].packets == []
+        world.bridges[name].pass_barriers()
+    assert [data for data, _ in world.bridges["ap"].packets] == [tcp(SYN)]
+
+
+def test_a_syn_ack_is_copied_by_the_first_switch_and_does_not_wait_for_the_controller():
+    world = World()
+    world.comes("ap", "ap-host", tcp(SYN))
+    assert {name: copies for name, copies in copying(world).items() if any(copies)} == {
+        "s1": [True]
+    }
+    world.comes("s1", "s1-host", SYN_ACK, nicira.COPY)
+    assert [packet.flow for packet in world.seen] == [FLOW, FLOW.back()]
+    assert copying(world)["s1"] == [True, False]
+    assert world.bridges["s1"].packets == []
+
+
+def test_an_entry_copies_until_the_syn_ack_is_seen_also_after_a_move(clock):
+    world = World()
+    world.comes("ap", "ap-host", tcp(SYN))
+    middle = "low" if "up" in world.entries else "up"
+    world.forwarding.pin(FLOW, ("ap", middle, "s1"))
+    assert copying(world)["s1"] == [True, True]
+    clock[0] += 1
+    world.comes("ap", "ap-host", tcp(SYN))  # it was lost, and comes again
+    world.comes("s1", "s1-host", SYN_ACK, nicira.COPY)
+    assert copying(world)["s1"] == [True, True, True, False]
+    assert copying(world)[middle] == [False] * 2
+
+
+def test_a_syn_ack_that_came_to_the_controller_ends_the_copies_too():
+    world = World()
+    world.comes("ap", "ap-host", tcp(SYN))
+    world.comes("s1", "s1-host", SYN_ACK)
+    assert copying(world)["s1"] == [True, False]
+    assert [data for data, _ in world.bridges["s1"].packets] == [SYN_ACK]
+
+
+def test_copies_that_an_earlier_controller_asked_for_end_at_the_first(clock):
+    world = World()
+    for passed_s in (0, 0.1, 0.4):
+        clock[0] += passed_s
+        world.comes("s1", "s1-host", FOURTH_ACK, nicira.COPY)
+    assert copying(world)["s1"] == [False, False]
+    assert world.seen == []
+    assert world.bridges["s1"].packets == []
+
+
+def test_the_latest_handshakes_are_copied(monkeypatch):
+    monkeypatch.setattr(forwarding, "MOST_INSTALLED", 2)
+    world = World()
+    for port in range(40000, 40003):
+        world.comes("ap", "ap-host", tcp(SYN, port))
+    world.comes("s1", "s1-host", SYN_ACK, nicira.COPY)
+    assert copying(world)["s1"] == [True, False]
+    assert len(world.forwarding._entries._copying) == 2
 
 
 def test_an_entry_lasts_ten_minutes_without_packets_and_its_end_is_reported():
@@ -290,7 +371,8 @@ def test_a_station_that_sends_from_another_place_takes_its_flows_along():
     for bridge in world.bridges.values():
         bridge.entries.clear()
     data = segment(moving, macs, ACK)
-    event = SimpleNamespace(dpid=DPID["low"], port=3, data=data)
+    ofp = SimpleNamespace(reason=OFPR_ACTION)
+    event = SimpleNamespace(dpid=DPID["low"], port=3, data=data, ofp=ofp)
     world.forwarding._handle_PacketIn(event)
     assert world.forwarding._router.path(moving) == ("low", "s1")
     assert world.forwarding._router.path(moving.back()) == ("s1", "low")

@@ -181,8 +181,16 @@ def test_a_path_entry_has_niciras_layout():
     assert message.endswith(struct.pack("!HHHH", 0, 8, 2, 0xFFFF))
 
 
-def test_a_syn_is_matched_by_its_flag_alone():
-    assert nicira.syn().hex() == "00014504" + "0002" + "0002"
+def test_a_syn_is_matched_by_the_absence_of_ack():
+    assert nicira.no_ack().hex() == "00014504" + "0000" + "0010"
+
+
+def test_a_copy_to_the_controller_has_a_reason_of_its_own():
+    kind, length, vendor, subtype, size, controller, reason = struct.unpack(
+        "!HHLHHHBx", nicira.copy_to_controller()
+    )
+    assert (kind, length, vendor, subtype) == (0xFFFF, 16, 0x2320, 20)  # NXAST_CONTROLLER
+    assert (size, controller, reason) == (0xFFFF, 0, 0)  # whole packets, OFPR_NO_MATCH
 
 
 def test_a_packet_goes_back_by_the_port_it_came_from():

@@ -86,6 +86,7 @@ def test_a_host_answers_arp_only_for_its_own_addresses_and_enables_mptcp():
     settings = host_setup.settings(["ue3-lte0", "ue3-wlan0"])
     assert settings["net.mptcp.enabled"] == "1"
     assert settings.get("net.mptcp.close_timeout", "5") == "5"  # the setting exists since Linux 6.8
+    assert settings.get("net.mptcp.blackhole_timeout", "0") == "0"  # since Linux 6.12
     assert settings["net.ipv4.conf.ue3-wlan0.rp_filter"] == "0"
     assert settings["net.ipv4.conf.all.arp_ignore"] == "1"
     assert settings["net.ipv4.tcp_rmem"].split()[2] == "16777216"

@@ -27,8 +27,11 @@ from lab.topologies.topology import Interface, Wiring
 
 SOCKET_BUFFERS = "10240 87380 16777216"  # minimum, default, maximum [bytes], as in Mininet
 SYSCTL = Path("/proc/sys")
-# a connection whose program was killed keeps its host's namespace, with the radio, for this time
-CLOSE_TIMEOUT, CLOSE_TIMEOUT_S = "net.mptcp.close_timeout", 5  # 60 s by default
+NEWER = {  # sysctls that older kernels lack
+    # a connection whose program was killed keeps its host's namespace, with the radio, for 60 s
+    "net.mptcp.close_timeout": "5",
+    "net.mptcp.blackhole_timeout": "0",  # a lost SYN must not switch MPTCP off for an hour
+}
 SIOCETHTOOL = 0x8946
 CLONE_FS, CLONE_NEWNS = 0x200, 0x20000
 MS_BIND, MNT_DETACH = 0x1000, 2
@@ -44,9 +47,9 @@ call.
 def settings(interfaces: Iterable[str]) -> dict[str, str]:
     """Return the sysctls of a host by name. `interfaces` are the names of its interfaces.
 
-    The sysctls enable MPTCP, enlarge socket buffers, and switch off IPv6 and the cache of TCP
-    metrics. They make the kernel drop connections of ended programs sooner. They make each
-    interface answer ARP requests only for its own addresses.
+    The sysctls enable MPTCP, also after a lost SYN, enlarge socket buffers, and switch off IPv6 and
+    the cache of TCP metrics. They make the kernel drop connections of ended programs sooner. They
+    make each interface answer ARP requests only for its own addresses.
     """
     found = {
         "net.mptcp.enabled": "1",
@@ -57,12 +60,15 @@ def settings(interfaces: Iterable[str]) -> dict[str, str]:
         "net.ipv6.conf.all.disable_ipv6": "1",
         "net.ipv6.conf.default.disable_ipv6": "1",
     }
-    if (SYSCTL / CLOSE_TIMEOUT.replace(".", "/")).exists():  # not before Linux 6.8
-        found[CLOSE_TIMEOUT] = str(CLOSE_TIMEOUT_S)
+    found |= {key: value for key, value in NEWER.items() if _is_here(key)}
     for name in ("all", "default", *interfaces):
         keys = (("rp_filter", "0"), ("arp_ignore", "1"), ("arp_announce", "2"))
         found |= {f"net.ipv4.conf.{name}.{key}": value for key, value in keys}
     return found
+
+
+def _is_here(name: str) -> bool:
+    return (SYSCTL / name.replace(".", "/")).exists()
 
 
 def set_until_clean_up(name: str, value: str, ledger: Ledger) -> None:
