@@ -1,9 +1,9 @@
-"""The command `export`: write the tables of runs as CSV or Parquet files."""
+"""The command `export`: write the tables of runs as CSV or Parquet files, or runs as an archive."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from itertools import chain, islice
@@ -17,6 +17,7 @@ from lab.results import rows
 from lab.results.compare import Parts, few
 from lab.results.frames import INSTALL
 from lab.results.rows import TABLES, Columns, Row
+from lab.results.zips import packing
 
 if TYPE_CHECKING:
     import pyarrow
@@ -28,14 +29,31 @@ AT_ONCE = 20_000  # rows of a Parquet file that are in memory together
 @click.argument("folders", nargs=-1, required=True, metavar="RUN...")
 @click.option("--csv", "csv_folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--parquet", "parquet_folder", type=click.Path(path_type=Path), metavar="DIR")
-def export(folders: tuple[str, ...], csv_folder: Path | None, parquet_folder: Path | None) -> None:
-    """Write all runs in RUN... as tables: results, samples, events, flows and subflows.
+@click.option(
+    "-o",
+    "zip_file",
+    type=click.Path(path_type=Path),
+    metavar="X.zip",
+    help="Write the run folders into an archive that others can check with `verify`.",
+)
+def export(
+    folders: tuple[str, ...],
+    csv_folder: Path | None,
+    parquet_folder: Path | None,
+    zip_file: Path | None,
+) -> None:
+    """Write all runs in RUN... as tables (results, samples, events, flows and subflows), or as one
+    zip archive.
 
     RUN is a run folder, or a folder with runs below it, such as that of a grid. --csv and --parquet
-    name the folder for the files. docs/results.md describes the columns.
+    name the folder for the tables. docs/results.md describes the columns and the archive.
     """
-    if csv_folder is None and parquet_folder is None:
-        raise RequestError("export: add --csv DIR or --parquet DIR, the folder for the tables")
+    if csv_folder is None and parquet_folder is None and zip_file is None:
+        raise RequestError(
+            "export: add --csv DIR or --parquet DIR, the folder for the tables, or -o X.zip"
+        )
+    if zip_file is not None:
+        _refuse_file(zip_file)
     if parquet_folder is not None:
         _check_pyarrow()
     targets = [
@@ -45,17 +63,38 @@ def export(folders: tuple[str, ...], csv_folder: Path | None, parquet_folder: Pa
     ]
     for folder, suffix in targets:
         _refuse_existing(folder, suffix)
-    runs = rows.found(folders)
-    for text in few(runs.left_out):
+    if targets:
+        runs = rows.found(folders)
+        _say_left_out(runs.left_out)
+        _say_what_is_missing(runs)
+        for folder, suffix in targets:
+            _write_tables(runs, folder, suffix)
+    if zip_file is not None:
+        chosen = packing.chosen(folders)
+        _say_left_out(chosen.left_out)
+        packing.write(zip_file, chosen.folders)
+        click.echo(f"{zip_file}: {len(chosen.folders)} runs. Check it: ./run_lab.sh verify FILE")
+
+
+def _say_left_out(texts: Sequence[str]) -> None:
+    for text in few(texts):
         click.echo(f"careful: {text}", err=True)
+
+
+def _say_what_is_missing(runs: rows.Runs) -> None:
     if without := sum(each.has_results_only for each in runs.runs):
         click.echo(
             f"careful: {without} of {len(runs.runs)} runs have no samples and events, because of "
             "--keep results",
             err=True,
         )
-    for folder, suffix in targets:
-        _write_tables(runs, folder, suffix)
+
+
+def _refuse_file(path: Path) -> None:
+    if path.suffix != ".zip":
+        raise RequestError(f"export -o {path}: it must end in .zip: write {path}.zip")
+    if path.exists():
+        raise RequestError(f"export: {path} is there already: choose another name, or remove it")
 
 
 def _check_pyarrow() -> None:
