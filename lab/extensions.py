@@ -97,6 +97,10 @@ def trust(digests: Iterable[str]) -> None:
         _trusted.add(each)
 
 
+def is_trusted(sha256: str) -> bool:
+    return sha256 in _trusted
+
+
 _registered: dict[tuple[str, str], Extension] = {}  # by name and ending
 _read: dict[tuple[str, str], inputs.Digests] = {}  # the files that each one read when it was run
 
@@ -353,7 +357,7 @@ def _copy_of_a_run(path: Path) -> str:
 
 
 def _check_trusted(made: Extension, refused: str) -> None:
-    if refused and made.sha256 not in _trusted:
+    if refused and not is_trusted(made.sha256):
         raise RequestError(
             f"use {made.path} as {made.kind}: {refused}. Read the file. Then give it by --with, or "
             f"type {TRUST} {made.sha256}"

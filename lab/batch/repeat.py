@@ -1,8 +1,8 @@
 """Repeat a simulated run from its own files, and compare the old and the new files byte for byte.
 
 The repeated run has the same scenario, the same seed, and the same changes by hand at the same
-simulated times. Only the version of the lab that made the run can repeat it, because another
-version may simulate something else.
+simulated times. `repeat` refuses runs that another version of the lab made, because it may simulate
+something else.
 """
 
 from __future__ import annotations
@@ -27,14 +27,29 @@ def repeat(folder: Path) -> tuple[str, ...]:
     """Repeat a simulated run. Return the names of the files that differ between both runs.
 
     The files in `lab.run.reading.MEASURED` are compared. The old run is in `folder`. The new run is
-    made in a temporary folder, which is removed. Raise `RequestError` if the old run is no
-    simulation, if it failed or a signal ended it, or if another version of the lab made it. Also
-    raise `RequestError` if a file of the user that the run used is missing or was changed.
+    made in a temporary folder, which is removed. Raise `RequestError` if another version of the lab
+    made the old run, and as `make_again` does.
+    """
+    manifest = read_document(folder, "manifest.json")
+    _check_engine(folder, manifest["engine"])
+    _check_version(folder, made_by(manifest["versions"]))
+    with tempfile.TemporaryDirectory(prefix="lab-repeat-") as place:
+        repeated = Path(place) / folder.name  # result.json holds the name
+        repeated.mkdir(mode=0o700)
+        make_again(folder, repeated)
+        return differing_files(folder, repeated)
+
+
+def make_again(folder: Path, repeated: Path) -> None:
+    """Repeat the simulated run in `folder` with this version of the lab, in the new folder
+    `repeated`.
+
+    Raise `RequestError` if the old run is no simulation, if it failed or a signal ended it, or if a
+    file of the user that the run used is missing or was changed.
     """
     manifest, result = read_document(folder, "manifest.json"), read_document(folder, "result.json")
     events = [each for each in read_lines(folder / "events.jsonl") if "seq" in each]
     _check_engine(folder, manifest["engine"])
-    _check_version(folder, made_by(manifest["versions"]))
     stopped = any(each.get("control") == "stop" and each.get("ok") for each in events)
     if result["status"] != "complete" and not (result["status"] == "interrupted" and stopped):
         raise RequestError(
@@ -47,11 +62,7 @@ def repeat(folder: Path) -> tuple[str, ...]:
             f"repeat run {folder.name}: scenario.yaml is another experiment than manifest.json "
             "says. A file of your own that it uses has changed, or the folder was edited"
         )
-    with tempfile.TemporaryDirectory(prefix="lab-repeat-") as place:
-        repeated = Path(place) / folder.name  # result.json holds the name
-        repeated.mkdir(mode=0o700)
-        _run(scenario, manifest["engine"], repeated, Replay(events))
-        return differing_files(folder, repeated)
+    _run(scenario, manifest["engine"], repeated, Replay(events))
 
 
 def _check_engine(folder: Path, engine: str) -> None:

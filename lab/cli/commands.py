@@ -24,6 +24,7 @@ from lab.cli.classroom import classroom, grade
 from lab.cli.export import check_files, export, write_comparison
 from lab.cli.machine import audit, export_script
 from lab.cli.own_files import forwarded_with_option, with_arguments, with_option
+from lab.cli.verify import verify
 from lab.errors import LabError, MachineLacks
 from lab.isolation import python
 from lab.run.manifest import ROOT
@@ -363,6 +364,7 @@ for command in (
     export,
     export_script,
     grade,
+    verify,
     worksheet.worksheet,
 ):
     cli.add_command(command)
