@@ -8,17 +8,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from lab import plain_file
-from lab.results import packages
+from lab.results.zips import packing
+from lab.results.zips.writing import Member, zipped
 from lab.run.reading import read_document, readable_events, readable_samples
 
 PIECE = 1 << 18  # bytes
-SBOM = "sbom.cdx.json"
 
 
 def as_csv(folder: Path) -> Iterator[bytes]:
@@ -65,12 +64,12 @@ def as_json(folder: Path) -> Iterator[bytes]:
 
 
 def as_zip(folder: Path) -> Iterator[bytes]:
-    """Yield a zip archive of a run folder. Symbolic links and unreadable files are left out.
+    """Yield a zip archive of a run folder, as `export -o` writes it. `verify` takes it if the run
+    has ended.
 
-    The archive also has sbom.cdx.json, a list of the packages that the lab uses (CycloneDX).
+    Symbolic links and unreadable files are left out.
     """
-    materials = packages.bill_of_materials(packages.locked(packages.LOCKS / "run.txt"))
-    yield from archive([folder], {f"{folder.name}/{SBOM}": json.dumps(materials, indent=1)})
+    yield from packing.archive([(folder.name, folder)])
 
 
 def archive(folders: Sequence[Path], texts: Mapping[str, str]) -> Iterator[bytes]:
@@ -78,58 +77,8 @@ def archive(folders: Sequence[Path], texts: Mapping[str, str]) -> Iterator[bytes
 
     `texts` maps the names of further files to their contents.
     """
-    output = _Output()
-    with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as made:
-        for name, text in texts.items():
-            made.writestr(name, text)
-        for folder in folders:
-            for path in sorted(folder.rglob("*")):
-                if not path.is_symlink() and path.is_file():
-                    name = str(Path(folder.name) / path.relative_to(folder))
-                    yield from _file(made, output, path, name.encode(errors="replace").decode())
-                    yield output.taken()
-    yield output.taken()
-
-
-class _Output(io.RawIOBase):
-    """A write-only stream that collects bytes. `taken` returns the bytes and removes them."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._pieces.append(bytes(data))
-        return len(data)
-
-    def taken(self) -> bytes:
-        found, self._pieces = b"".join(self._pieces), []
-        return found
-
-
-def _file(archive: zipfile.ZipFile, output: _Output, path: Path, name: str) -> Iterator[bytes]:
-    """Write a file into a zip archive piece by piece, and yield the bytes of the archive.
-
-    An unreadable file is left out. If reading fails later, the rest of the file is missing.
-    """
-    offset = 0
-    try:
-        piece = plain_file.read(path, 0, PIECE)
-        information = zipfile.ZipInfo.from_file(path, name, strict_timestamps=False)
-    except OSError:
-        return
-    information.compress_type = zipfile.ZIP_DEFLATED
-    with archive.open(information, "w", force_zip64=True) as entry:
-        while piece:
-            entry.write(piece)
-            yield output.taken()
-            offset += len(piece)
-            try:
-                piece = plain_file.read(path, offset, PIECE)
-            except OSError:
-                return
+    files = (each for folder in folders for each in packing.files(folder.name, folder))
+    yield from zipped(chain((Member(name, [texts[name].encode()]) for name in texts), files))
 
 
 def _taken(text: io.StringIO) -> bytes:

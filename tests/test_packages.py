@@ -104,7 +104,7 @@ def test_an_exported_run_holds_the_bill_of_materials(tmp_path):
     (tmp_path / "run").mkdir()
     content = b"".join(exports.as_zip(tmp_path / "run"))
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        assert json.loads(archive.read("run/sbom.cdx.json"))["components"]
+        assert json.loads(archive.read("sbom.cdx.json"))["components"]
 
 
 def test_the_audit_reports_another_version(tmp_path, monkeypatch):

@@ -91,6 +91,7 @@ EDGES = {  # files that read and write text and JSON; untyped dictionaries are a
     "lab/results/store.py": "TinyDB",
     "lab/results/rows.py": "rows of tables with a column for each varied key",
     "lab/results/packages.py": "a bill of materials in JSON",
+    "lab/results/zips/": "JSON-LD, manifests and results of other people",
     "lab/engines/mininet/programs/traffic.py": "messages of a traffic program",
     "lab/topologies/topology.py": "topology.json",
     "lab/topologies/graphml.py": "attributes in GraphML",

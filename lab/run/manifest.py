@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,7 @@ def manifest(run_id: str, scenario: Scenario, engine: str, started: float) -> di
             "lab": lab.__version__,
             "python": platform.python_version(),
             "commit": commit(),
+            **{each: installed(each) for each in ("numpy", "numba")},
         },
         "topology_sha256": scenario.network.sha256(),
         "host": {
@@ -122,6 +124,15 @@ def _links(scenario: Scenario) -> dict[str, Any]:
         }
         for cell in network.cells
     }
+
+
+@cache
+def installed(package: str) -> str | None:
+    """Return the version of a package, or None. Without numba, the simulator is interpreted."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 @cache

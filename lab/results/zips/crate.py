@@ -118,7 +118,7 @@ def _run(name: str, folder: Path) -> Iterator[Entity]:
         "name": title,
         "description": f"engine {manifest.get('engine')}, seed {manifest.get('seed')}",
         "instrument": {"@id": _maker_id(_maker(manifest))},
-        "object": [{"@id": quote(each)} for each in files if each == scenario],
+        **({"object": {"@id": quote(scenario)}} if scenario in files else {}),
         "result": [{"@id": quote(each)} for each in files if each != scenario],
         "actionStatus": f"http://schema.org/{status}",
         **({"startTime": manifest["started"]} if manifest.get("started") else {}),

@@ -128,7 +128,7 @@ def _members(folders: Sequence[tuple[str, Path]]) -> Iterator[Member]:
         pieces = crate.metadata(folders, texts) if name == crate.METADATA else [texts[name]]
         yield Member(name, pieces)
     for name, folder in folders:
-        yield from _files(name, folder)
+        yield from files(name, folder)
 
 
 def _texts(folders: Sequence[tuple[str, Path]]) -> dict[str, bytes]:
@@ -152,7 +152,7 @@ def _line(versions: Mapping[str, Any]) -> str:
     return json.dumps(versions, sort_keys=True)
 
 
-def _files(name: str, folder: Path) -> Iterator[Member]:
+def files(name: str, folder: Path) -> Iterator[Member]:
     """Yield the plain files of a run folder that can be read. Links are left out, and files whose
     name an archive cannot have."""
     paths = sorted(each for each in folder.rglob("*") if each.name != RESERVE)

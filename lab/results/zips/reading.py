@@ -91,9 +91,7 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     except DAMAGED as error:
         raise _refused(path, f"it is damaged: {error}") from error
     except OSError as error:
-        if error.filename is None or Path(error.filename) == path:
-            raise RequestError(f"verify {path}: {error.strerror or error}") from error
-        raise LabError(f"verify {path}: write {error.filename}: {error.strerror}") from error
+        raise RequestError(f"verify {path}: {error.strerror or error}") from error
 
 
 def _refused(path: Path, why: str) -> RequestError:
@@ -181,17 +179,23 @@ def _pieces(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes
 
 def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> str:
     """Write a member into a new file and return its digest."""
-    target, digest = folder / member.filename, hashlib.sha256()
+    try:
+        return _written(_pieces(archive, member), folder / member.filename)
+    except OSError as error:
+        raise LabError(
+            f"verify: write {member.filename} in {folder}: {error.strerror or error}: free space, "
+            "or choose another place with --out"
+        ) from error
+
+
+def _written(pieces: Iterator[bytes], target: Path) -> str:
+    digest = hashlib.sha256()
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(target, flags, 0o600), "wb") as file:
-        for piece in _pieces(archive, member):
+        for piece in pieces:
             digest.update(piece)
-            try:
-                file.write(piece)
-            except OSError as error:
-                error.filename = str(target)
-                raise
+            file.write(piece)
     return digest.hexdigest()
 
 
