@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import os
 import random
+import re
 import shutil
 import time
 import zipfile
@@ -23,6 +24,7 @@ from lab.classroom import folder, roster
 from lab.classroom.room import Room
 from lab.errors import LabError
 from lab.results import compare
+from lab.results.zips import names, packing, reading
 from lab.run.reading import read_document
 from lab.scenario import loading as scenarios
 from lab.worksheets import loading
@@ -194,12 +196,89 @@ class Archives(Campaign):
         with zipfile.ZipFile(io.BytesIO(content)) as made:
             for each in made.infolist():
                 parts = Path(each.filename).parts
-                if parts[0] != "one" or ".." in parts or each.filename.startswith("/"):
+                beside = parts[0] in BESIDE and "one" not in parts
+                if not (parts[0] == "one" or beside) or names.wrong(each.filename):
                     raise Failed(f"the archive has the name {each.filename!r}")
                 if b"not of this run" in made.read(each):
                     raise Failed(f"{each.filename!r} comes from outside of the run folder")
 
 
+class Unpacked(Campaign):
+    name = "unpacked"
+    what = "archives of runs from somebody else, damaged or made to do harm, for `verify`"
+    hangs_after_s = 60.0
+
+    def prepare(self) -> None:
+        run = template(self.folder / "run")
+        self.good = b"".join(packing.archive([("run", run)]))
+        self.beside = {*self.folder.iterdir(), self.folder / "given.zip", self.folder / "place"}
+
+    def trial(self, rng: random.Random) -> Counts:
+        for _ in range(5):
+            self.unpacked(rng)
+        return Counts(5)
+
+    def unpacked(self, rng: random.Random) -> None:
+        path, place = self.folder / "given.zip", self.folder / "place"
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        path.write_bytes(self.content(rng))
+        began = time.monotonic()
+        refused_or_read(lambda: reading.unpack(path, place))
+        if time.monotonic() - began > SLOW_S:
+            raise Failed(f"an archive took {time.monotonic() - began:.1f} s")
+        if left := set(self.folder.iterdir()) - self.beside:
+            raise Failed(f"{left} were unpacked outside of the folder")
+        for each in place.rglob("*"):
+            if each.is_symlink() or not (each.is_dir() or each.is_file()):
+                raise Failed(f"{each} is no plain file")
+        size = sum(each.stat().st_size for each in place.rglob("*") if each.is_file())
+        if size > reading.MOST_RATIO * path.stat().st_size + 20 * reading.SMALL:
+            raise Failed(f"{path.stat().st_size} bytes grew to {size}")
+
+    def content(self, rng: random.Random) -> bytes:
+        """Return an archive: damaged bytes, harmful members behind good ones, or a lying list."""
+        match rng.randrange(3):
+            case 0:
+                return inputs.changed(rng, self.good, [archive(rng)])
+            case 1:
+                return self.with_more(rng)
+            case _:
+                content = bytearray(self.good)
+                marks = [each.start() for each in re.finditer(rb"PK(?:\x01\x02|\x03\x04|\x05\x06)", self.good)]
+                for _ in range(rng.randrange(1, 4)):
+                    at = rng.choice(marks) + rng.randrange(4, 46)
+                    size = rng.choice((1, 2, 4))
+                    content[at : at + size] = rng.choice((b"\0", b"\xff", rng.randbytes(1))) * size
+                return bytes(content)
+
+    def with_more(self, rng: random.Random) -> bytes:
+        made = io.BytesIO(self.good)
+        with zipfile.ZipFile(made, "a", zipfile.ZIP_DEFLATED) as file:
+            for name in rng.sample(HARMFUL, rng.randrange(1, 4)):
+                entry = zipfile.ZipInfo("x")
+                entry.filename, entry.compress_type = name, zipfile.ZIP_DEFLATED
+                entry.external_attr = rng.choice((0, 0o100644, 0o120777, 0o40755, 0o20666)) << 16
+                file.writestr(entry, rng.choice((b"/etc/passwd", bytes(3 << 20), b"")))
+        return made.getvalue()
+
+
+BESIDE = {  # top folders and files of an archive that are no runs
+    *("README.md", "CITATION.cff", "versions.json", "sbom.cdx.json", "ro-crate-metadata.json"),
+    *("locks", "sha256sums"),
+}
+HARMFUL = (
+    *("../up", "/tmp/up", "run/../../up", "run\\up", "RUN/manifest.json", "run/Result.json", "run"),
+    *(
+        "run/manifest.json/x",
+        "run/x",
+        "C:up",
+        "run/\u202e",
+        "run/e\u0301",
+        "run/\u00e9",
+        "a/" * 300,
+    ),
+)
 NAMES = (
     *("a\nb", "a\\..\\b", "\u00e4", "con", "-rf", "inbox/x.json", "extensions/x.py", "x" * 200),
     *("extensions/click.py", "deep/" * 40 + "x", " ", "\udcff", "result.json.new", ".hidden"),
@@ -230,4 +309,4 @@ def places_of(value: Any) -> Iterator[tuple[Any, Any]]:
             yield from places_of(each)
 
 
-ALL = (Worksheets, Archives)
+ALL = (Worksheets, Archives, Unpacked)

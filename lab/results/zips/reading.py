@@ -31,6 +31,7 @@ MOST_OF_SUMS = 64 * 2**20
 MOST_OF_LIST = 128 * 2**20  # bytes of the list at the end, which is read into memory
 MOST_RATIO, SMALL = 500, 1 << 20  # bytes per packed byte; a smaller member may have any ratio
 PIECE = 1 << 18
+LOCAL_HEADER = 30  # bytes, without the name
 END, END_64, LOCATOR = struct.Struct("<4s4H2LH"), struct.Struct("<4sQ2H2L4Q"), 20
 BAD_FLAGS = ~(0x800 | 0x8 | 0x6)  # UTF-8, sizes behind the data, effort; others, as of encryption
 FOUR_GIB = 0xFFFFFFFF
@@ -136,7 +137,7 @@ def _checked(path: Path, archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     in_order = sorted(members, key=lambda each: each.header_offset)
     ends = [*(each.header_offset for each in in_order[1:]), archive.start_dir]
     for each, end in zip(in_order, ends, strict=True):
-        if each.header_offset + zipfile.sizeFileHeader + each.compress_size > end:
+        if each.header_offset + LOCAL_HEADER + each.compress_size > end:
             raise _refused(path, f"{show(each.filename)} overlaps another member")
     found = {each.filename for each in members}
     if SUMS not in found or not any(each.endswith("/manifest.json") for each in found):
