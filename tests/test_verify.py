@@ -22,6 +22,7 @@ from lab.errors import RequestError
 from lab.results.zips import names, packing, reading
 from lab.results.zips.writing import Member, with_digests, zipped
 from lab.run.reading import sealed
+from lab.run.recorder import keep_results
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +54,25 @@ def test_a_run_with_changes_by_hand_is_made_again(lab, content, tmp_path):  # no
     assert "1 same, 0 differs, 0 not repeated" in got.stdout
     again = tmp_path / "kept" / "again" / "run" / "samples.jsonl"
     assert again.read_bytes() == content["run/samples.jsonl"]
+
+
+def test_a_run_without_samples_is_made_again_and_compared_by_its_digests(lab, tmp_path):  # noqa: F811
+    run = made(tmp_path / "run")
+    keep_results(run, json.loads((run / "result.json").read_text()))
+    lab("export", run, "-o", tmp_path / "a.zip")
+    whole = zipfile.ZipFile(tmp_path / "a.zip")
+    assert "run/samples.jsonl" not in whole.namelist()
+    got = lab("verify", tmp_path / "a.zip")
+    assert (got.exit_code, "same: run\n" in got.stdout) == (0, True)
+    content = {each: whole.read(each) for each in whole.namelist() if each != names.SUMS}
+    result = json.loads(content["run/result.json"]) | {"samples_sha256": "0" * 64}
+    del result["result_sha256"]
+    keep_results(run, result)  # with a new seal
+    sealed_again = json.loads((run / "result.json").read_text())
+    assert sealed_again["samples_sha256"] != "0" * 64
+    other = {"run/result.json": (run / "result.json").read_bytes()}
+    got = lab("verify", packed(tmp_path / "b.zip", content | other))
+    assert (got.exit_code, "differs: run" in got.stderr) == (4, True)
 
 
 def test_a_renamed_run_folder_is_the_same_run(lab, content, tmp_path):  # noqa: F811

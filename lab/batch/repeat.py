@@ -15,8 +15,9 @@ from lab.errors import RequestError
 from lab.run import runner
 from lab.run.engine import Options
 from lab.run.manifest import made_by, present
-from lab.run.reading import differing_files, read_document, read_lines
-from lab.run.recorder import Recorder
+from lab.run.outcome import Outcome
+from lab.run.reading import Line, differing_files, has_results_only, read_document, read_lines
+from lab.run.recorder import Recorder, keep_results
 from lab.run.replay import Replay
 from lab.scenario import engine_table
 from lab.scenario.loading import experiment, load
@@ -44,11 +45,12 @@ def make_again(folder: Path, repeated: Path) -> None:
     """Repeat the simulated run in `folder` with this version of the lab, in the new folder
     `repeated`.
 
-    Raise `RequestError` if the old run is no simulation, if it failed or a signal ended it, or if a
-    file of the user that the run used is missing or was changed.
+    Of a run with `--keep results`, the new one keeps only these, too. Raise `RequestError` if the
+    old run is no simulation, if it failed or a signal ended it, if its changes by hand were
+    removed, or if a file of the user that the run used is missing or was changed.
     """
     manifest, result = read_document(folder, "manifest.json"), read_document(folder, "result.json")
-    events = [each for each in read_lines(folder / "events.jsonl") if "seq" in each]
+    events = _messages(folder, result)
     _check_engine(folder, manifest["engine"])
     stopped = any(each.get("control") == "stop" and each.get("ok") for each in events)
     if result["status"] != "complete" and not (result["status"] == "interrupted" and stopped):
@@ -62,7 +64,22 @@ def make_again(folder: Path, repeated: Path) -> None:
             f"repeat run {folder.name}: scenario.yaml is another experiment than manifest.json "
             "says. A file of your own that it uses has changed, or the folder was edited"
         )
-    _run(scenario, manifest["engine"], repeated, Replay(events))
+    outcome = _run(scenario, manifest["engine"], repeated, Replay(events))
+    if has_results_only(result):
+        keep_results(repeated, outcome.result)
+
+
+def _messages(folder: Path, result: Line) -> list[Line]:
+    """Return the events of changes by hand. Raise `RequestError` if there were some, but
+    `--keep results` has removed them."""
+    if not has_results_only(result):
+        return [each for each in read_lines(folder / "events.jsonl") if "seq" in each]
+    if result["flips"]:
+        raise RequestError(
+            f"repeat run {folder.name}: it was changed by hand, and --keep results removed when. "
+            "Only runs with --keep all can be repeated after that"
+        )
+    return []
 
 
 def _check_engine(folder: Path, engine: str) -> None:
@@ -81,7 +98,7 @@ def _check_version(folder: Path, version: str) -> None:
         )
 
 
-def _run(scenario: Scenario, engine_name: str, folder: Path, replay: Replay) -> None:
+def _run(scenario: Scenario, engine_name: str, folder: Path, replay: Replay) -> Outcome:
     engine = registry.create(engine_name, Options(0.0))
     engine.ready(scenario)
-    runner.run(scenario, engine, Recorder(folder, scenario, engine_name), replay=replay)
+    return runner.run(scenario, engine, Recorder(folder, scenario, engine_name), replay=replay)
