@@ -130,7 +130,7 @@ class PairedRuns:
                 return False
         return True
 
-    def jobs(self, experiment: Experiment, engine: str) -> list[Job]:
+    def jobs(self, experiment: Experiment, engine: str) -> Sequence[Job]:
         """Return one job for each seed of an experiment in one engine. Raise `LabError` if the
         engine cannot run it."""
         return placed(self._request(experiment, engine))

@@ -42,12 +42,12 @@ def estimated(jobs: Sequence[Job]) -> Estimate:
     Raise `RequestError` if the batch would be refused, and `LabError` if a trial fails.
     """
     refuse_occupied(jobs)
-    left = [job for job in jobs if not kept(job)]
-    if any(engine_table.entry(job.engine).real_time for job in left):
-        seconds = sum(job.scenario.duration_s for job in left)
+    left = [n for n, job in enumerate(jobs) if not kept(job)]
+    if any(engine_table.entry(jobs[n].engine).real_time for n in left):
+        seconds = sum(jobs[n].scenario.duration_s for n in left)
         return Estimate(len(jobs), len(left), 1, seconds, None)
     at_once = max(1, min(len(left), os.cpu_count() or 1))
-    chosen = left[:: -(-len(left) // MOST_TRIED)] if left else []
+    chosen = [jobs[n] for n in left[:: -(-len(left) // MOST_TRIED)]] if left else []
     start_s = _trial(chosen[0], SHORT_S)[0] if chosen else 0.0  # each process loads the engine
     tried = [_whole_run(job) for job in chosen]
     each = len(left) / len(tried) if tried else 0.0

@@ -18,7 +18,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
@@ -85,27 +85,56 @@ class Display(Protocol):
         """Show one line of text to the user."""
 
 
-def run_all(jobs: Sequence[Job], display: Display) -> list[Outcome]:
-    """Run all jobs that have no valid run yet. Return the outcomes of all jobs, in their order.
+class Executor(Protocol):
+    """Makes the runs of a batch: in processes of this machine, or elsewhere."""
 
-    If a job has a valid run already, its outcome is that of the existing run. After an
+    def __call__(
+        self, jobs: Sequence[Job], left: Sequence[int], run: Callable[[Job], Outcome]
+    ) -> Iterator[tuple[int, Outcome]]:
+        """Call `run` with each job whose number is in `left`. Yield (number, outcome) of each when
+        it ends, in any order; its run folder is then complete at the job's place. After an
+        interruption, jobs that never began are left out."""
+
+
+def run_all(jobs: Sequence[Job], display: Display) -> list[Outcome]:
+    """Run all jobs as `run_each` does. Return the outcomes in the order of the jobs."""
+    found = dict(run_each(jobs, display))
+    return [found[n] for n in sorted(found)]
+
+
+def run_each(
+    jobs: Sequence[Job], display: Display, executor: Executor | None = None
+) -> Iterator[tuple[int, Outcome]]:
+    """Run all jobs that have no valid run yet. Yield (number, outcome) of each job.
+
+    Jobs and outcomes are not kept, so a long batch needs no more memory than a short one. If a job
+    has a valid run already, its outcome is that of the existing run, and it comes first. After an
     interruption, jobs that were not run are left out. Raise `RequestError`, and start nothing, if
-    the folder of a job has other files, or if another process is making its run.
+    the folder of a job has other files, or if another process is making its run. Without an
+    `executor`, the processes of this machine make the runs.
     """
     refuse_occupied(jobs)
-    found = {n: outcome for n, job in enumerate(jobs) if (outcome := kept(job))}
-    if found:
-        display.say(f"{len(found)} of {len(jobs)} runs exist already")
-    left = {n: job for n, job in enumerate(jobs) if n not in found}
-    for job in left.values():
-        _remove_unusable(job)
-    alone = any(engine_table.entry(job.engine).real_time for job in left.values())
+    left = []
+    for n, job in enumerate(jobs):
+        if outcome := kept(job):
+            yield n, outcome
+        else:
+            _remove_unusable(job)
+            left.append(n)
+    if len(left) < len(jobs):
+        display.say(f"{len(jobs) - len(left)} of {len(jobs)} runs exist already")
     shown = _Shown(display, len(jobs), len(left))
-    run = _in_turn if alone else _side_by_side
-    for n, outcome in run(left, display.run):
-        found[n] = outcome
-        shown.ended(jobs[n], outcome, len(found))
-    return [found[n] for n in sorted(found)]
+    for n, outcome in (executor or locally)(jobs, left, display.run):
+        shown.ended(jobs[n], outcome)
+        yield n, outcome
+
+
+def locally(
+    jobs: Sequence[Job], left: Sequence[int], run: Callable[[Job], Outcome]
+) -> Iterator[tuple[int, Outcome]]:
+    """Make simulations side by side, and emulations in turn. It is an `Executor`."""
+    alone = any(engine_table.entry(jobs[n].engine).real_time for n in left)
+    return (_in_turn if alone else _side_by_side)(jobs, left, run)
 
 
 class _Shown:
@@ -117,8 +146,8 @@ class _Shown:
         self._began = self._said = time.monotonic()
         self._done = 0
 
-    def ended(self, job: Job, outcome: Outcome, found: int) -> None:
-        """Show that the run of `job` has ended. `found` runs of the batch have a result now."""
+    def ended(self, job: Job, outcome: Outcome) -> None:
+        """Show that the run of `job` has ended."""
         self._done += 1
         now, is_last = time.monotonic(), self._done == self._left
         often = self._left <= SAY_EACH or now - self._said >= SAY_EVERY_S
@@ -126,6 +155,7 @@ class _Shown:
             return
         self._said = now
         left_s = (now - self._began) / self._done * (self._left - self._done)
+        found = self._total - self._left + self._done
         status = f"run {found} of {self._total}: {_title(job)}: {_status(outcome)}"
         self._display.say(status if is_last else f"{status}, {time_left(left_s)} left")
 
@@ -144,18 +174,23 @@ def refuse_occupied(jobs: Sequence[Job]) -> None:
     That is a run with other settings, files of somebody else, or a run that another process is
     making now.
     """
-    others = [str(job.out) for job in jobs if is_occupied(job)]
+    others, making = [], None
+    for job in jobs:
+        if is_occupied(job):
+            others.append(str(job.out))
+        elif making is None and job.out is not None and (pid := _maker(job.out)):
+            making = pid, job.out
     if others:
         more = f", and {len(others) - 1} more" if len(others) > 1 else ""
         raise RequestError(
             f"--out: {others[0]} is there already and not empty{more}: it has a run with other "
             "settings, or other files. Choose another folder"
         )
-    for job in jobs:
-        if job.out is not None and (pid := _maker(job.out)):
-            raise RequestError(
-                f"--out: process {pid} is making the run in {job.out} now. Wait until it has ended"
-            )
+    if making:
+        raise RequestError(
+            f"--out: process {making[0]} is making the run in {making[1]} now. Wait until it has "
+            "ended"
+        )
 
 
 def is_occupied(job: Job) -> bool:
@@ -232,35 +267,38 @@ def _is_of(job: Job, folder: Path) -> bool:
 
 
 def _in_turn(
-    jobs: Mapping[int, Job], run: Callable[[Job], Outcome]
+    jobs: Sequence[Job], left: Sequence[int], run: Callable[[Job], Outcome]
 ) -> Iterator[tuple[int, Outcome]]:
-    for n, job in jobs.items():
-        outcome = run(job)
+    for n in left:
+        outcome = run(jobs[n])
         yield n, outcome
         if outcome.exit_code == EXIT_INTERRUPTED:
             return
 
 
 def _side_by_side(
-    jobs: Mapping[int, Job], run: Callable[[Job], Outcome]
+    jobs: Sequence[Job], left: Sequence[int], run: Callable[[Job], Outcome]
 ) -> Iterator[tuple[int, Outcome]]:
     """Run jobs in parallel. Yield (number, outcome) of each when it ends."""
-    left, alone = dict(jobs), dict[int, Job]()
-    while left:
+    waiting, alone = dict.fromkeys(left), list[int]()
+    while waiting:
         try:
-            for n, outcome in _pooled(left, run, os.cpu_count() or 1):
-                left.pop(n)
+            for n, outcome in _pooled(jobs, tuple(waiting), run, os.cpu_count() or 1):
+                waiting.pop(n)
                 yield n, outcome
             break
         except _Killed as killed:
-            alone |= {n: left.pop(n) for n in killed.running}
-    for n, job in alone.items() if not left else ():  # some are left after an interruption
+            alone += killed.running
+            for n in killed.running:
+                waiting.pop(n)
+    for n in alone if not waiting else ():  # some are left after an interruption
+        job = jobs[n]
         if existing := kept(job):  # it ended at the same moment
             yield n, existing
             continue
         _remove_unusable(job)
         try:
-            yield from _pooled({n: job}, run, 1)
+            yield from _pooled(jobs, (n,), run, 1)
         except _Killed:
             yield n, _killed(job)
 
@@ -284,7 +322,7 @@ def _killed(job: Job) -> Outcome:
 
 
 def _pooled(
-    jobs: Mapping[int, Job], run: Callable[[Job], Outcome], at_once: int
+    jobs: Sequence[Job], left: Sequence[int], run: Callable[[Job], Outcome], at_once: int
 ) -> Iterator[tuple[int, Outcome]]:
     """Run jobs in worker processes, and yield (number, outcome) of each job when it ends.
 
@@ -293,8 +331,8 @@ def _pooled(
     """
     stopped = multiprocessing.Event()
     running: dict[Future[Outcome | None], int] = {}
-    waiting = iter(tuple(jobs.items()))
-    workers = min(len(jobs), at_once)
+    waiting = iter(left)
+    workers = min(len(left), at_once)
     with (
         ProcessPoolExecutor(
             workers, initializer=_begin, initargs=(stopped, extensions.registered())
@@ -303,8 +341,8 @@ def _pooled(
     ):
         try:
             while True:
-                for n, job in islice(waiting, workers - len(running)):
-                    running[pool.submit(_unless_stopped, run, job)] = n
+                for n in islice(waiting, workers - len(running)):
+                    running[pool.submit(_unless_stopped, run, jobs[n])] = n
                 if not running:
                     return
                 yield from _ended(running)

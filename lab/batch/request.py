@@ -6,6 +6,7 @@ use these functions.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from controller.strategy_names import folder_name
 from lab.batch import grid
 from lab.batch.grid import Point
 from lab.batch.jobs import Job
+from lab.batch.plan import Group, MakeJob, Plan
 from lab.engines import registry
 from lab.errors import RequestError
 from lab.run.engine import Options
@@ -53,15 +55,16 @@ class Request:
     shard: str | None = None  # `I/N`: only the I-th of N parts of the runs
 
 
-def checked(request: Request) -> list[Job]:
-    """Return one job for each run of a request.
+def checked(request: Request) -> Sequence[Job]:
+    """Return one job for each run of a request. Each setting is checked, and each job is made when
+    it is asked for.
 
     `request.out` is the run folder if there is only one job. Otherwise each job gets a folder
     inside `request.out`. Raise `LabError` if the engine cannot run one of the jobs.
     """
     if request.vary or request.points:
         return _shard(_grid(request), request.shard)
-    jobs = _shard(_admitted(request), request.shard)
+    jobs = _shard(placed(request), request.shard)
     if len(jobs) == 1 and request.shard is None:
         return [replace(jobs[0], out=request.out)]
     if request.out is not None and (request.out / "scenario.yaml").exists():
@@ -69,25 +72,25 @@ def checked(request: Request) -> list[Job]:
             f"--out {request.out}: that is the folder of one run. "
             f"Choose another for these {len(jobs)}"
         )
-    return [_in_own_folder(job, request.out) for job in jobs]
+    return jobs
 
 
-def _grid(request: Request) -> list[Job]:
+def _grid(request: Request) -> Plan:
     """Return one job for each run at each point of a grid, in the folder of the point."""
     if request.out is None:
         raise RequestError("--vary: add --out DIR, a folder for all runs of the grid")
-    jobs = []
+    groups: list[Group] = []
     for point in request.points or grid.points(request.vary):
         out = request.out / grid.folder_name(point) if point else request.out
         at = replace(request, vary=(), points=(), settings=(*request.settings, *point), out=out)
         try:
-            jobs += placed(at)
+            groups += _admitted(at)
         except RequestError as error:
             raise RequestError(f"{' '.join(point)}: {error}" if point else str(error)) from error
-    return jobs
+    return Plan(groups, _made(request))
 
 
-def _shard(jobs: list[Job], shard: str | None) -> list[Job]:
+def _shard(jobs: Plan, shard: str | None) -> Plan:
     """Return the jobs of one part, such as "3/10". Neighbours are in different parts, because they
     take a similar time."""
     if shard is None:
@@ -100,13 +103,13 @@ def _shard(jobs: list[Job], shard: str | None) -> list[Job]:
     return mine
 
 
-def placed(request: Request) -> list[Job]:
+def placed(request: Request) -> Plan:
     """Return one job for each run of a request, each with a folder inside `request.out`.
 
     Even a single job gets such a folder, whereas `checked` would place its run in `request.out`
     itself. Raise `LabError` if the engine cannot run one of the jobs.
     """
-    return [_in_own_folder(job, request.out) for job in _admitted(request)]
+    return Plan(_admitted(request), _made(request))
 
 
 def scenarios_of(request: Request) -> list[Scenario]:
@@ -114,9 +117,14 @@ def scenarios_of(request: Request) -> list[Scenario]:
 
     All strategies get the same seeds. Raise `RequestError` if a strategy is requested twice.
     """
-    scenarios: list[Scenario] = []
+    return [each for group in _groups(request) for each in group.scenarios()]
+
+
+def _groups(request: Request) -> Iterator[Group]:
+    """Yield the runs of each strategy. Their first and last seeds are loaded and checked."""
+    seen: set[str] = set()
     for strategy in request.strategies or (None,):
-        first = Overrides(
+        overrides = Overrides(
             strategy,
             request.cc,
             request.seed,
@@ -125,29 +133,38 @@ def scenarios_of(request: Request) -> list[Scenario]:
             registry.is_slow(request.engine, request.vm),
             request.stack,
         )
-        scenarios.append(scenario.load(request.scenario, first, may_run_code=request.may_run_code))
-        first_seed = scenarios[-1].seed
-        for seed in range(first_seed + 1, first_seed + request.repeat):
-            overrides = replace(first, settings=(*request.settings, f"seed={seed}"))
-            scenarios.append(
-                scenario.load(request.scenario, overrides, may_run_code=request.may_run_code)
+        first = last = _loaded(request, overrides)
+        if request.repeat > 1:
+            seed = f"seed={first.seed + request.repeat - 1}"
+            last = _loaded(request, replace(overrides, settings=(*request.settings, seed)))
+        if first.strategy.name in seen:
+            raise RequestError(
+                "the same strategy with the same seed is requested twice: leave out one --strategy"
             )
-    runs = [(each.strategy.name, each.seed) for each in scenarios]
-    if len(set(runs)) < len(runs):
-        raise RequestError(
-            "the same strategy with the same seed is requested twice: leave out one --strategy"
-        )
-    return scenarios
+        seen.add(first.strategy.name)
+        yield Group.of(first, last, request.out)
 
 
-def _admitted(request: Request) -> list[Job]:
+def _loaded(request: Request, overrides: Overrides) -> Scenario:
+    return scenario.load(request.scenario, overrides, may_run_code=request.may_run_code)
+
+
+def _admitted(request: Request) -> list[Group]:
     options = _options(request)
-    scenarios = scenarios_of(request)
-    for each in scenarios:
-        registry.admit(request.engine, each, options)
-    return [
-        Job(each, request.engine, options, vm=request.vm, keep=request.keep) for each in scenarios
-    ]
+    groups = list(_groups(request))
+    for group in groups:
+        registry.admit(request.engine, next(group.scenarios()), options)
+    return groups
+
+
+def _made(request: Request) -> MakeJob:
+    options = _options(request)
+
+    def job(scenario: Scenario, out: Path | None) -> Job:
+        made = Job(scenario, request.engine, options, vm=request.vm, keep=request.keep)
+        return _in_own_folder(made, out)
+
+    return job
 
 
 def _in_own_folder(job: Job, out: Path | None) -> Job:

@@ -120,7 +120,7 @@ def cli() -> None:
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Replace the scenario's seed.")
 @click.option(
     "--repeat",
-    type=click.IntRange(1, 100_000),
+    type=click.IntRange(1, 1_000_000),
     default=1,
     help="Runs per strategy. Each run adds 1 to the seed.",
 )

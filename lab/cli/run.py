@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 import click
 
 from lab import extensions, user_file
 from lab.batch import jobs
 from lab.batch.estimate import estimated
-from lab.batch.jobs import time_left
+from lab.batch.jobs import Job, time_left
 from lab.batch.request import Request, checked
 from lab.batch.sweep import Sweep
 from lab.cli import terminal as view
@@ -19,6 +21,7 @@ from lab.cli.terminal import Terminal
 from lab.engines import registry
 from lab.results import compare, responses
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome
+from lab.run.reading import read_document
 from lab.scenario import engine_table
 from lab.scenario.loading import Overrides, load
 from lab.topologies import nodes_and_links
@@ -74,34 +77,38 @@ def run(request: Request, output: Output) -> int:
     requested = checked(request)
     single = len(requested) == 1
     terminal = Terminal(not output.silent, single, not output.quiet, output.report)
-    outcomes = [terminal.run(requested[0])] if single else jobs.run_all(requested, terminal)
-    if not single:
-        _say_what_failed(outcomes)
+    if single:
+        outcome = terminal.run(requested[0])
+        if not output.silent:
+            click.echo(_summary(outcome))
+        if output.as_json:
+            click.echo(json.dumps(outcome.result, indent=1))
+        return outcome.exit_code
+    outcomes = _ended(requested, terminal)
+    _say_what_failed(outcomes)
     if not output.silent and outcomes:
-        click.echo(_summary(outcomes))
+        click.echo(_table(outcomes))
     if output.as_json:
-        results = [outcome.result for outcome in outcomes]
-        click.echo(json.dumps(results[0] if single else results, indent=1))
+        _print_results(outcomes)
     return _exit_code(outcomes, len(requested))
 
 
 def sweep(asked: Request, wanted: Sweep, output: Output) -> int:
     """Make the runs of a sweep and print its table. Return the exit code, as `run` does."""
     requested = checked(asked)
-    terminal = Terminal(not output.silent, False, not output.quiet)
-    outcomes = jobs.run_all(requested, terminal)
+    outcomes = _ended(requested, Terminal(not output.silent, False, not output.quiet))
     _say_what_failed(outcomes)
-    window = wanted.window and compare.Window(*wanted.window)
-    if not output.quiet and any(each.result["duration_s"] > 0 for each in outcomes):
-        made = [each.folder for each in outcomes]
-        table = responses.table(made, wanted.responses, window)
+    measured = [each.folder for each in outcomes if each.was_measured]
+    if measured and not output.quiet:
+        window = wanted.window and compare.Window(*wanted.window)
+        table = responses.table(measured, wanted.responses, window)
         for text in compare.few(table.left_out):
             click.echo(f"careful: {text}", err=True)
         click.echo(table.to_json() if output.as_json else table.text())
     return _exit_code(outcomes, len(requested))
 
 
-def _exit_code(outcomes: Sequence[Outcome], requested: int) -> int:
+def _exit_code(outcomes: Sequence[Ended], requested: int) -> int:
     code = next((outcome.exit_code for outcome in outcomes if outcome.exit_code), 0)
     return code or (EXIT_INTERRUPTED if len(outcomes) < requested else 0)
 
@@ -122,7 +129,40 @@ def dry_run(request: Request, as_json: bool) -> None:
     )
 
 
-def _say_what_failed(outcomes: Sequence[Outcome]) -> None:
+@dataclass(frozen=True)
+class Ended:
+    """What is kept of a run of a batch; its result is in its folder. If that could not be written,
+    it is in `result`."""
+
+    folder: Path
+    exit_code: int
+    error: str
+    was_measured: bool
+    result: dict[str, Any] | None
+
+
+def _ended(requested: Sequence[Job], terminal: Terminal) -> list[Ended]:
+    """Make the requested runs. Return those that ended, in the order of the request."""
+    found = {n: _kept(outcome) for n, outcome in jobs.run_each(requested, terminal)}
+    return [found[n] for n in sorted(found)]
+
+
+def _kept(outcome: Outcome) -> Ended:
+    measured = outcome.result["duration_s"] > 0
+    result = outcome.result if outcome.error else None
+    return Ended(outcome.folder, outcome.exit_code, outcome.error, measured, result)
+
+
+def _print_results(outcomes: Sequence[Ended]) -> None:
+    """Print the results as a list in JSON, one after the other: all of them may fill the memory."""
+    for n, each in enumerate(outcomes):
+        result = each.result or read_document(each.folder, "result.json")
+        lines = json.dumps([result], indent=1).removeprefix("[").removesuffix("\n]")
+        click.echo(f"{',' if n else '['}{lines}", nl=False)
+    click.echo("\n]" if outcomes else "[]")
+
+
+def _say_what_failed(outcomes: Sequence[Ended]) -> None:
     failed = [each for each in outcomes if each.error]
     for each in failed[:NAMED_FAILURES]:
         click.echo(f"failed: {each.folder}: {each.error}", err=True)
@@ -134,10 +174,16 @@ def _say_what_failed(outcomes: Sequence[Outcome]) -> None:
         )
 
 
-def _summary(outcomes: Sequence[Outcome]) -> str:
-    measured = [outcome for outcome in outcomes if outcome.result["duration_s"] > 0]
+def _summary(outcome: Outcome) -> str:
+    if not outcome.result["duration_s"] > 0:
+        return f"nothing was measured. Run folder: {outcome.folder}"
+    return view.summary(outcome.result, outcome.folder)
+
+
+def _table(outcomes: Sequence[Ended]) -> str:
+    measured = [each.folder for each in outcomes if each.was_measured]
     if not measured:
         return f"nothing was measured. Run folder: {outcomes[0].folder}"
     if len(outcomes) == 1:
-        return view.summary(measured[0].result, measured[0].folder)
-    return compare.report([outcome.folder for outcome in measured], as_json=False)
+        return view.summary(read_document(measured[0], "result.json"), measured[0])
+    return compare.report(measured, as_json=False)

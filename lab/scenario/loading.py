@@ -99,6 +99,15 @@ def load(
         raise RequestError(f"{error}{_files_of_a_run(path.parent, str(error))}") from error
 
 
+def with_seed(scenario: Scenario, seed: int) -> Scenario:
+    """Return a loaded scenario with another seed, as if it had been loaded with this one."""
+    other = scenario.model_copy(update={"seed": seed})
+    if not _has_positions(other):
+        return other
+    network = with_loss_on_data(_network(other, f"{other.name}, seed {seed}"), other.data_flows)
+    return other.with_network(network)
+
+
 def _content(path: Path) -> dict[str, Any]:
     """Return the content of a scenario file. If it is another kind of file, the error says which
     one."""
