@@ -10,7 +10,15 @@ from typing import Any
 from controller.bounded_json import JsonRefused, parse_object
 from lab import plain_file
 from lab.errors import show
-from lab.run.reading import MEASURED, SEAL, SEALED, read_document, text_of
+from lab.run.reading import (
+    APPENDED,
+    MEASURED,
+    SEAL,
+    SEALED,
+    has_results_only,
+    read_document,
+    text_of,
+)
 
 RESULT = "result.json"
 OF_THE_FOLDER = {"run_id", SEAL, *SEALED}  # a name, and digests of what is compared itself
@@ -22,7 +30,8 @@ MISSING = object()
 def between(old: Path, new: Path) -> Iterator[str]:
     """Yield sentences about the files in `MEASURED` that differ between two runs.
 
-    In result.json the name of the run and the digests do not count.
+    In result.json the name of the run and the digests do not count, except the digests of files
+    that `--keep results` has removed.
     """
     for name in MEASURED:
         if name == RESULT:
@@ -32,13 +41,11 @@ def between(old: Path, new: Path) -> Iterator[str]:
 
 
 def _of_results(old: Path, new: Path) -> Iterator[str]:
+    one, other = read_document(old, RESULT), read_document(new, RESULT)
+    removed = {key for key, name in SEALED.items() if name in APPENDED}
+    ignored = OF_THE_FOLDER - removed if has_results_only(one) else OF_THE_FOLDER
     one, other = (
-        {
-            key: value
-            for key, value in read_document(each, RESULT).items()
-            if key not in OF_THE_FOLDER
-        }
-        for each in (old, new)
+        {key: value for key, value in each.items() if key not in ignored} for each in (one, other)
     )
     found = list(_leaves(one, other, ""))
     for each in found[:MOST_NAMED]:
