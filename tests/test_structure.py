@@ -106,6 +106,7 @@ EDGES = {  # files that read and write text and JSON; untyped dictionaries are a
 }
 BESIDE_ITS_ONLY_USER = {  # files, or folders of such files, and the reason in a few words
     "bench/": "a subject of measurement each",
+    "lab/results/zips/": "one step each between run folders and an archive",
     "controller/pox_ext/component.py": "imported after POX has set its path",
     "controller/pox_ext/forwarding.py": "the tables of a bridge",
     "controller/pox_ext/session.py": "the control loop, without POX's options",
