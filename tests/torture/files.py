@@ -245,7 +245,10 @@ class Unpacked(Campaign):
                 return self.with_more(rng)
             case _:
                 content = bytearray(self.good)
-                marks = [each.start() for each in re.finditer(rb"PK(?:\x01\x02|\x03\x04|\x05\x06)", self.good)]
+                marks = [
+                    each.start()
+                    for each in re.finditer(rb"PK(?:\x01\x02|\x03\x04|\x05\x06)", self.good)
+                ]
                 for _ in range(rng.randrange(1, 4)):
                     at = rng.choice(marks) + rng.randrange(4, 46)
                     size = rng.choice((1, 2, 4))
