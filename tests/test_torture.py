@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from torture import (
+    batches,
     campaign,
     classes,
     emulation,
@@ -30,6 +31,11 @@ from torture.__main__ import CAMPAIGNS
 from torture.campaign import Campaign, Counts, Failed
 from torture.in_the_vm import RUNNER, WORDS, Answer, Job, judge
 
+
+class SmallBatches(batches.Batches):
+    repeat = 10
+
+
 DOCS = Path(__file__).parents[1] / "docs" / "notebook"
 QUICK = [
     *parsers.ALL,
@@ -41,6 +47,7 @@ QUICK = [
     http.Http,
     kills.Runners,
     kills.Stores,
+    SmallBatches,
     classes.Classes,
     machine.Resources,
 ]

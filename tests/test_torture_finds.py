@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 from markupsafe import Markup
-from torture import campaign, files, honesty, large, roles, traps
+from torture import batches, campaign, files, honesty, large, roles, traps
 from torture.kills import ROOT
 from users_files import _only_built_in
 
 from dashboard import markdown
 from dashboard.classroom import guard, run_api, streams
 from lab import plain_file
+from lab.batch import jobs
 from lab.classroom import chain, door, grades, rules, secrets, state
 from lab.classroom.lesson import Lesson
 from lab.run import reading
@@ -160,6 +161,15 @@ def test_an_exception_that_the_server_only_logs_is_found(tmp_path, where):
             return campaign.Counts(1)
 
     assert "a request that nobody expects" in found(Served, tmp_path)
+
+
+class SmallBatches(batches.Batches):
+    repeat = 30
+
+
+def test_a_batch_that_makes_complete_runs_again_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "kept", lambda job: None)
+    assert "complete runs are lost" in found(SmallBatches, tmp_path)
 
 
 class Small(large.Large):

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from torture import (
+    batches,
     campaign,
     classes,
     emulation,
@@ -38,13 +39,18 @@ from torture import (
 CAMPAIGNS = {
     each.name: each
     for module in (
-        *(parsers, files, http, folders, honesty, kills, classes, roles, traps, machine),
+        *(parsers, files, http, folders, honesty, kills, batches, classes, roles, traps, machine),
         *(large, emulation, virtual_machines),
     )
     for each in module.ALL
 }
 DEFAULT_MINUTES = 5.0
-HEAVY = {"programs": 0.4, "clock": 0.4, "connections": 0.6}  # shares of time; the others have 1
+HEAVY = {
+    "programs": 0.4,
+    "batches": 0.4,
+    "clock": 0.4,
+    "connections": 0.6,
+}  # shares of time; the others have 1
 
 
 def main() -> int:
