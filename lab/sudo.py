@@ -33,6 +33,15 @@ def user_cache() -> Path:
     return Path(user_cache).absolute() / "multipath-lab"
 
 
+def user_data() -> Path:
+    """Return the absolute path of the folder for runs of a lab that pip installed.
+
+    It is `multipath-lab` in $XDG_DATA_HOME or ~/.local/share, and may not exist yet.
+    """
+    given = os.environ.get("XDG_DATA_HOME") or _home() / ".local" / "share"
+    return Path(given).absolute() / "multipath-lab"
+
+
 def _home() -> Path:
     owner = caller()
     if owner:

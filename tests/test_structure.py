@@ -23,6 +23,7 @@ LAYERS = (  # lowest first; a file imports from its own layer and lower ones
     "lab/isolation.py",
     "lab/plain_file.py",
     "lab/sudo.py",
+    "lab/installed.py",
     "lab/vm_environment.py",
     "lab/dashboard_links.py",
     "lab/inputs.py",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab import installed
 from lab.engines.sim import code_cache
 from lab.errors import LabError
 from lab.run import process
@@ -16,7 +17,7 @@ from lab.run.manifest import ROOT
 
 INSTALLING = ROOT / ".venv" / "fast.pid"  # run_lab.sh writes the id of the installing process
 SLOWER = "about 12 x slower"  # testbed_wifi_lte for 60 s: 28 instead of 2.3 s of processor time
-INSTALL = "./run_lab.sh fast"
+INSTALL = installed.how_to_add("fast") or f"{installed.DOOR} fast"
 
 
 @dataclass(frozen=True)

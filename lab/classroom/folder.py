@@ -17,18 +17,17 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from controller.bounded_json import JsonRefused, parse_object
-from lab import __version__, plain_file
+from lab import __version__, installed, plain_file
 from lab.classroom import journal, roster, secrets
 from lab.classroom.journal import Journal, Log
 from lab.classroom.roster import Roster
 from lab.errors import LabError, RequestError, show, unknown
-from lab.run.manifest import ROOT
 from lab.scenario import schema
 from lab.worksheets import loading
 from lab.worksheets.planning import Seat
 from lab.worksheets.schema import Worksheet
 
-CLASSES = ROOT / "data" / "classes"
+CLASSES = installed.DATA / "classes"
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}", re.ASCII)
 LOCK = ".lock"  # held while a class is served
 SETTINGS, JOURNAL, ROSTER, WORKSHEETS, RUNS = (

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from lab import __version__, extensions, sudo
+from lab import __version__, extensions, installed, sudo
 from lab.batch.request import Request
 from lab.cli import lists, machine, worksheet
 from lab.cli import run as checking
@@ -54,7 +54,8 @@ class Beside(click.Command):
                 raise
             folder = self._module.partition(".")[0]
             raise MachineLacks(
-                f"{self.name}: the folder {ROOT / folder} is missing. Copy it from the lab"
+                f"{self.name}: the folder {ROOT / folder} is missing. Use a clone of the lab, "
+                "which has it"
             ) from error
         return found
 
@@ -73,7 +74,7 @@ class CommandLine(click.Group):
         try:
             return super().invoke(ctx)
         except LabError as error:
-            click.echo(f"error: {error}", err=True)
+            click.echo(f"error: {installed.worded(str(error))}", err=True)
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
             ctx.exit(EXIT_INTERRUPTED)

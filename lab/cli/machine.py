@@ -11,7 +11,7 @@ from types import ModuleType
 
 import click
 
-from lab import dashboard_links, extensions
+from lab import dashboard_links, extensions, installed
 from lab.batch import simulator_state
 from lab.cli.own_files import with_option
 from lab.errors import LabError, MachineLacks
@@ -158,6 +158,11 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def setup_emulation(ctx: click.Context) -> None:
     """Install what the emulation needs."""
+    if installed.built_from() is not None:
+        raise MachineLacks(
+            "set up the emulation: pip installed the simulator, the pages and classes only. Use a "
+            "clone of the lab, which has the rest"
+        )
     ctx.exit(_emulation("install.setup").main())
 
 

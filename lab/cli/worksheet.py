@@ -8,16 +8,16 @@ from pathlib import Path
 
 import click
 
+from lab import installed
 from lab.cli.own_files import with_option
 from lab.cli.terminal import Terminal
 from lab.isolation import python
-from lab.run.manifest import ROOT
 from lab.worksheets import loading, trial
 from lab.worksheets.marking import Mark
 from lab.worksheets.planning import Seat
 from lab.worksheets.trial import Making, Tried
 
-RUNS = ROOT / "data" / "worksheets"
+RUNS = installed.DATA / "worksheets"
 WORDS = {True: "passed", False: "failed", None: "open"}
 TRIAL_SECRET = b"worksheet try"  # a trial has no class, so its seats need no secret
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lab import installed
 from lab.errors import MachineLacks
 from lab.results import rows, thinning
 from lab.results.compare import few
@@ -17,7 +18,10 @@ from lab.run.reading import Line, read_lines, size_of
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-INSTALL = ".venv/bin/python -m pip install --require-hashes -r locks/figures.txt"
+INSTALL = (
+    installed.how_to_add("figures")
+    or ".venv/bin/python -m pip install --require-hashes -r locks/figures.txt"
+)
 TYPES: dict[Kind, str] = {str: "object", float: "float64", int: "int64", bool: "boolean"}
 
 

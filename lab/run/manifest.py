@@ -15,7 +15,7 @@ from typing import Any
 
 import lab
 from controller import units
-from lab import __version__, metrics
+from lab import __version__, installed, metrics
 from lab.inputs import short_names
 from lab.run import process
 from lab.run.result import SCHEMA
@@ -144,6 +144,8 @@ def commit() -> str | None:
     """
     if COMMIT in os.environ:
         return os.environ[COMMIT] or None
+    if installed.built_from() is not None:  # git would answer for a repository around it
+        return installed.commit()
     try:
         argv = [
             "git",

@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from controller.strategy_names import base_name, folder_name
-from lab import extensions, plain_file, sudo
+from lab import extensions, installed, plain_file, sudo
 from lab.errors import LabError, RequestError
 from lab.extensions import COPIES, Extension
 from lab.frame import Frame
 from lab.inputs import short_names
-from lab.run.manifest import ROOT, manifest
+from lab.run.manifest import manifest
 from lab.run.reading import (
     APPENDED,
     KEPT,
@@ -44,7 +44,7 @@ from lab.scenario.files import INPUTS
 from lab.scenario.loading import files_named, input_files, resolved, user_files
 from lab.scenario.schema import Scenario
 
-RUNS = ROOT / "data" / "runs"
+RUNS = installed.DATA / "runs"
 TRACE = "  | "  # begins the lines of a traceback in log.txt
 PRIVATE = 0o700  # mode of a run folder: only its owner reads it
 RESERVE, RESERVED_BYTES = ".reserve", 1 << 18  # room for result.json if the disk gets full
