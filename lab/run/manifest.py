@@ -76,7 +76,7 @@ def manifest(run_id: str, scenario: Scenario, engine: str, started: float) -> di
             "lab": lab.__version__,
             "python": platform.python_version(),
             "commit": commit(),
-            **{each: installed(each) for each in ("numpy", "numba")},
+            **{each: _version_of(each) for each in ("numpy", "numba")},
         },
         "topology_sha256": scenario.network.sha256(),
         "host": {
@@ -127,7 +127,7 @@ def _links(scenario: Scenario) -> dict[str, Any]:
 
 
 @cache
-def installed(package: str) -> str | None:
+def _version_of(package: str) -> str | None:
     """Return the version of a package, or None. Without numba, the simulator is interpreted."""
     try:
         return metadata.version(package)
