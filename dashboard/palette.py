@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lab.results.colours import OKABE_ITO
 from lab.results.labels import natural
 
-OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9", "#F0E442")
 VARIED = (
     "#004A78",
     "#8A3B00",

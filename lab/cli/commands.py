@@ -17,7 +17,7 @@ import click
 
 from lab import __version__, extensions, installed, sudo
 from lab.batch.request import Request
-from lab.cli import lists, machine, worksheet
+from lab.cli import figures, lists, machine, worksheet
 from lab.cli import run as checking
 from lab.cli import run as running
 from lab.cli.classroom import classroom, grade
@@ -285,6 +285,7 @@ def check(scenario: str, settings: tuple[str, ...], strategy: str | None, cc: st
 @click.option(
     "--parquet", "parquet_file", type=click.Path(path_type=Path), help="Also write it as Parquet."
 )
+@figures.options
 def compare(
     folders: tuple[Path, ...],
     as_json: bool,
@@ -294,6 +295,7 @@ def compare(
     by: tuple[str, ...],
     csv_file: Path | None,
     parquet_file: Path | None,
+    **paper: Any,
 ) -> None:
     """Compare runs side by side. DIR is a run, or a folder with runs below it, such as a grid's.
 
@@ -306,9 +308,11 @@ def compare(
     window = None
     if from_s is not None or to_s is not None:
         window = comparing.Window(from_s or 0.0, math.inf if to_s is None else to_s)
-    files = check_files(csv_file, parquet_file)
+    files, for_paper = check_files(csv_file, parquet_file), figures.Paper(**paper)
+    figures.check(for_paper)
     found, not_used = comparing.compared_by(folders, window, by)
     write_comparison(found, files)
+    figures.write(found, for_paper, by, window)
     click.echo(comparing.shown(found, not_used, as_json, as_markdown))
 
 

@@ -278,10 +278,10 @@ def _groups(runs: Sequence[Run]) -> list[Group]:
     found: dict[str, list[Run]] = {}
     for run in runs:
         found.setdefault(json.dumps(run.settings, sort_keys=True), []).append(run)
-    titles = _titles([several[0].settings for several in found.values()])
+    named = titles([several[0].settings for several in found.values()])
     groups = [
-        _group(several, title, titles.count(title) > 1)
-        for several, title in zip(found.values(), titles, strict=True)
+        _group(several, title, named.count(title) > 1)
+        for several, title in zip(found.values(), named, strict=True)
     ]
     return sorted(groups, key=_not_a_base)
 
@@ -438,7 +438,7 @@ def _without_repeats(runs: Sequence[Run]) -> list[Run]:
     return list(kept.values())
 
 
-def _titles(all_settings: Sequence[Settings]) -> list[str]:
+def titles(all_settings: Sequence[Settings]) -> list[str]:
     """Return a title for each group: the name of its strategy, with the settings in which groups of
     the same strategy differ."""
     alike: dict[tuple[str, str], list[Settings]] = {}

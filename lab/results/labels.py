@@ -42,14 +42,26 @@ def setting_text(path: str, value: str) -> str:
 
     `path` is a key of the scenario file, and `value` its value as JSON text.
     """
-    name = next((path.removeprefix(each) for each in SHORT if path.startswith(each)), path)
-    name, unit = (name, "") if name != "cc" else ("congestion control", "")
-    words, _, last = name.rpartition("_")
-    if words and last in UNITS:
-        name, unit = words, f" {UNITS[last]}"
+    name, unit = _name_and_unit(path)
     found = json.loads(value)
     text = value if isinstance(found, list | dict) else value_text(found)
-    return f"{name.replace('_', ' ').replace('.', ' ')} {text}{unit if found is not None else ''}"
+    return f"{name} {text}{f' {unit}' if unit and found is not None else ''}"
+
+
+def key_label(path: str) -> str:
+    """Return the label of an axis for a key of the scenario file, such as `interval (s)`."""
+    name, unit = _name_and_unit(path)
+    return f"{name} ({unit})" if unit else name
+
+
+def _name_and_unit(path: str) -> tuple[str, str]:
+    name = next((path.removeprefix(each) for each in SHORT if path.startswith(each)), path)
+    if name == "cc":
+        return "congestion control", ""
+    words, _, last = name.rpartition("_")
+    is_unit = bool(words) and last in UNITS
+    text = (words if is_unit else name).replace("_", " ").replace(".", " ")
+    return text, UNITS[last] if is_unit else ""
 
 
 def heading(label: str, settings: Mapping[str, str]) -> str:
