@@ -26,8 +26,11 @@ PANEL_INCHES = 2.2  # the height of a panel
 BAR_INCHES = 0.2  # the height of each line of a bar's name
 SIDE_BY_SIDE = {"column": 1, "page": 2}
 NAME_LETTERS = {"column": 26, "page": 34}
-LEGEND_LETTERS = {"column": 56, "page": 116}  # in a row
+LEGEND_LETTERS = {"column": 52, "page": 108}  # in a row
+LEGEND_INCHES = 0.16  # the height of a line
+AXIS_LETTERS = 30  # in a line of an axis's label
 SAMPLE_LETTERS = 8  # the room of a line's sample in a legend
+BESIDE = 0.6  # of the room of a name on an axis
 COLOURS = OKABE_ITO[:-1]  # yellow is hard to see on paper
 STYLES = ("-", "--", "-.", ":")
 MARKERS = "osD^vPX<>"
@@ -74,9 +77,8 @@ def draw(panels: Sequence[Panel], path: Path, suffix: str, width: str) -> None:
         matplotlib.rcParams.update(STYLE)
         columns = min(len(panels), SIDE_BY_SIDE[width])
         rows = -(-len(panels) // columns)
-        names = _legend_names(panels)
-        legend_rows = -(-len(names) // _legend_columns(names, width)) if names else 0
-        height = rows * max(_height(each, width) for each in panels) + 0.17 * legend_rows
+        names = _legend_names(panels, width)
+        height = rows * max(_height(each, width) for each in panels) + _legend_height(names, width)
         figure = Figure((WIDTHS_INCHES[width], height), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False).flat
         for each, ax in zip(panels, axes, strict=False):
@@ -98,7 +100,7 @@ def _height(panel: Panel, width: str) -> float:
 
 
 def _wrapped(names: Sequence[str], width: str) -> list[str]:
-    return ["\n".join(textwrap.wrap(name, NAME_LETTERS[width])) for name in names]
+    return [textwrap.fill(name, NAME_LETTERS[width]) for name in names]
 
 
 def _draw(panel: Panel, ax: Axes, width: str) -> None:
@@ -117,7 +119,7 @@ def _draw_bars(panel: Bars, ax: Axes, width: str) -> None:
     _intervals(ax, known, [panel.estimates[n] for n in known])
     ax.set_yticks(range(len(panel.names)), _wrapped(panel.names, width))
     ax.set_ylim(len(panel.names) - 0.5, -0.5)
-    ax.set_xlabel(panel.axis)
+    ax.set_xlabel(textwrap.fill(panel.axis, AXIS_LETTERS))
     ax.grid(visible=False, axis="y")
     ax.tick_params(axis="y", length=0)
 
@@ -137,13 +139,30 @@ def _draw_lines(panel: Lines, ax: Axes) -> None:
         elif panel.is_time:
             _draw_band(curve, ax, colour, style)
         else:
-            _draw_points(curve, ax, colour, "" if panel.ticks else style, n)
-    ax.set_xlabel(panel.x_axis)
-    ax.set_ylabel(panel.y_axis)
-    ax.set_ylim(bottom=0, top=1.02 if panel.is_cdf else None)
+            beside = (n - (len(panel.curves) - 1) / 2) * BESIDE / len(panel.curves)
+            _draw_points(curve, ax, colour, style, n, beside if panel.ticks else None)
+    ax.set_xlabel(textwrap.fill(panel.x_axis, AXIS_LETTERS))
+    ax.set_ylabel(textwrap.fill(panel.y_axis, AXIS_LETTERS))
+    ax.set_ylim(_range(panel))
     if panel.ticks:
         ax.set_xticks(range(len(panel.ticks)), panel.ticks)
         ax.set_xlim(-0.5, len(panel.ticks) - 0.5)
+
+
+def _range(panel: Lines) -> tuple[float, float]:
+    """The ends of the y axis: it has 0, so that differences are seen in proportion."""
+    if panel.is_cdf:
+        return 0.0, 1.02
+    found = [
+        end
+        for curve in panel.curves
+        for each in curve.estimates
+        for end in (each.low, each.mean, each.high)
+        if end is not None
+    ]
+    low, high = min([0.0, *found]), max([0.0, *found])
+    room = (high - low or 1.0) * 0.06
+    return low - (room if low < 0 else 0.0), high + room
 
 
 def _draw_steps(curve: Curve, ax: Axes, colour: str, style: str) -> None:
@@ -164,22 +183,25 @@ def _draw_band(curve: Curve, ax: Axes, colour: str, style: str) -> None:
         ax.fill_between(xs, lows, highs, color=colour, alpha=0.2, linewidth=0)
 
 
-def _draw_points(curve: Curve, ax: Axes, colour: str, style: str, n: int) -> None:
+def _draw_points(
+    curve: Curve, ax: Axes, colour: str, style: str, n: int, beside: float | None
+) -> None:
+    """Draw a curve over a key. Over names, its points have no line, and are `beside` the place."""
     known = [
-        (x, each.mean)
+        (x + (beside or 0.0), each.mean)
         for x, each in zip(curve.places, curve.estimates, strict=True)
         if each.mean is not None
     ]
     ax.plot(
         [x for x, _ in known],
         [mean for _, mean in known],
-        linestyle=style or "none",
+        linestyle=style if beside is None else "none",
         marker=MARKERS[n % len(MARKERS)],
         color=colour,
     )
     for x, each in zip(curve.places, curve.estimates, strict=True):
         if each.low is not None and each.high is not None:
-            ax.vlines(x, each.low, each.high, colors=colour, linewidth=0.8)
+            ax.vlines(x + (beside or 0.0), each.low, each.high, colors=colour, linewidth=0.8)
 
 
 def _draw_heat(panel: Heat, ax: Axes) -> None:
@@ -188,39 +210,46 @@ def _draw_heat(panel: Heat, ax: Axes) -> None:
     ax.grid(visible=False)
     ax.set_xticks(range(len(panel.x_names)), panel.x_names)
     ax.set_yticks(range(len(panel.y_names)), panel.y_names)
-    ax.set_xlabel(panel.x_axis)
-    ax.set_ylabel(panel.y_axis)
+    ax.set_xlabel(textwrap.fill(panel.x_axis, AXIS_LETTERS))
+    ax.set_ylabel(textwrap.fill(panel.y_axis, AXIS_LETTERS))
     low, high = image.get_clim()
     for y, row in enumerate(panel.means):
         for x, mean in enumerate(row):
             if mean is not None:
-                is_dark = mean < (low + high) / 2
+                is_dark = mean <= (low + high) / 2
                 text_colour = "white" if is_dark else "black"
                 ax.text(x, y, f"{mean:.3g}", ha="center", va="center", color=text_colour, size=6)
     if panel.name:
         ax.set_title(panel.name, size=7)
     if ax.figure is not None:
-        ax.figure.colorbar(image, ax=ax, label=panel.axis)
+        ax.figure.colorbar(image, ax=ax, label=textwrap.fill(panel.axis, AXIS_LETTERS))
 
 
-def _legend_names(panels: Sequence[Panel]) -> list[str]:
+def _legend_names(panels: Sequence[Panel], width: str) -> list[str]:
     """The names of the curves, which all panels share; none if there is only one curve."""
     first = panels[0]
     if not isinstance(first, Lines) or len(first.curves) < 2:
         return []
-    return [curve.name for curve in first.curves]
+    letters = LEGEND_LETTERS[width] - SAMPLE_LETTERS
+    return [textwrap.fill(curve.name, letters) for curve in first.curves]
 
 
 def _legend_columns(names: Sequence[str], width: str) -> int:
-    longest = max(map(len, names)) + SAMPLE_LETTERS
+    longest = max(len(line) for name in names for line in name.splitlines()) + SAMPLE_LETTERS
     return max(1, min(len(names), LEGEND_LETTERS[width] // longest))
 
 
+def _legend_height(names: Sequence[str], width: str) -> float:
+    if not names:
+        return 0.0
+    lines = max(name.count("\n") + 1 for name in names)
+    return LEGEND_INCHES * lines * -(-len(names) // _legend_columns(names, width))
+
+
 def _legend(figure: Figure, names: Sequence[str], width: str) -> None:
-    lines = figure.axes[0].get_lines()
     figure.legend(
-        lines,
-        ["\n".join(textwrap.wrap(name, LEGEND_LETTERS[width] - SAMPLE_LETTERS)) for name in names],
+        figure.axes[0].get_lines(),
+        names,
         loc="outside upper center",
         ncols=_legend_columns(names, width),
         frameon=False,

@@ -174,13 +174,18 @@ def _axis(cells: Sequence[Cell], metric: str) -> str:
 
 
 def _names(cells: Sequence[Cell], keys: Sequence[str] = ()) -> list[str]:
-    """Return the name of each cell without its values of `keys`."""
+    """Return the name of each cell without its values of `keys`, and without the strategy if the
+    names differ in other things only."""
     stripped: list[Settings] = [
         {key: value for key, value in cell.group.settings.items() if key not in keys}
         for cell in cells
     ]
     titles = compare.titles(stripped)
-    return [heading(title, each) for title, each in zip(titles, stripped, strict=True)]
+    names = [heading(title, each) for title, each in zip(titles, stripped, strict=True)]
+    same = f"{cells[0].group.runs[0].strategy}, "
+    if all(name.startswith(same) for name in names):
+        return [name.removeprefix(same) for name in names]
+    return names
 
 
 def _bars(cells: Sequence[Cell], metric: str, keys: Sequence[str], asked: Asked) -> list[Panel]:
