@@ -67,6 +67,11 @@ def test_a_run_cannot_be_repeated_without_the_file(my, tmp_path):
     del families.TOPOLOGIES["doorway"]
     said = refused("run", out, "--out", tmp_path / "once_more")
     assert f"That run used a file of your own: add --with {my / 'doorway.py'}" in said
+    (my / "doorway.py").rename(my / "moved.py")
+    got = refused("check", tmp_path / "run")
+    assert "doorway.py, which is not on this machine: read the copy in" in got
+    assert str(my) not in got
+    (my / "moved.py").rename(my / "doorway.py")
     run_of(my, tmp_path / "once_more", out, "--with", my / "doorway.py")
 
 

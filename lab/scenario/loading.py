@@ -167,8 +167,14 @@ def _files_of_a_run(folder: Path, said: str) -> str:
     except (OSError, ValueError, KeyError, TypeError):
         return ""
     present = {str(each.path) for each in extensions.registered()}
-    missing = [f"--with {path}" for path in paths if path not in present]
-    hint = f". That run used a file of your own: add {' '.join(missing)}" if missing else ""
+    missing = [path for path in paths if path not in present]
+    here = [f"--with {path}" for path in missing if os.path.exists(path)]
+    hint = f". That run used a file of your own: add {' '.join(here)}" if here else ""
+    if there := [Path(path).name for path in missing if not os.path.exists(path)]:
+        hint += (
+            f". That run used {', '.join(there)}, which is not on this machine: read the copy in "
+            f"{folder / extensions.COPIES}, copy it out and give it by --with"
+        )
     gone = [each for each in read if Path(each[1]).name in said and not Path(each[1]).is_file()]
     for name, path in gone:
         copy = folder / INPUTS / name
