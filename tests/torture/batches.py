@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -16,7 +17,7 @@ from lab.batch.jobs import Job, run_each
 from lab.batch.request import Request, checked
 from lab.batch.single import run_job
 from lab.results import compare
-from lab.run.outcome import Outcome
+from lab.run.outcome import Outcome, is_whole
 from lab.scenario.engine_table import ENGINES
 from torture.campaign import Campaign, Counts, Failed
 from torture.kills import copy_of_this_process
@@ -71,10 +72,12 @@ class Batches(Campaign):
     def _check_earlier(self) -> None:
         """Raise `Failed` if a run that was complete was made again or lost, or if the table of the
         whole batch is another one."""
-        results = {path: path.read_bytes() for path in self.out.glob("*/result.json")}
-        if lost := [path for path, text in self.earlier.items() if results.get(path) != text]:
-            raise Failed(f"{len(lost)} complete runs are lost, such as {lost[0].parent.name}")
+        found = {path: path.read_bytes() for path in self.out.glob("*/result.json")}
+        results = {path: text for path, text in found.items() if is_whole(json.loads(text))}
+        lost = [path for path, text in self.earlier.items() if results.get(path) != text]
         self.earlier = results
+        if lost:
+            raise Failed(f"{len(lost)} complete runs are lost, such as {lost[0].parent.name}")
         if len(results) == len(STRATEGIES) * self.repeat:
             if self._table(self.out) != self.table:
                 raise Failed("the table is not that of an undisturbed batch")
