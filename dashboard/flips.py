@@ -115,4 +115,4 @@ def _row(target: Target) -> Row:
     place = " ".join(rest.split(".")[:-1]) or what
     labels = {"cell": place, "user": place, "strategy": rest or "strategy", "cc": "cc"}
     label = UNIT.sub("", labels.get(first, f"{place} {what}")).replace("_", " ")
-    return target.row() | {"group": GROUPS[first], "label": label}
+    return target.row() | {"group": GROUPS[first], "label": target.words or label}

@@ -17,12 +17,14 @@ from controller.topology import Topology
 from controller.units import wire_bps
 
 
-def param(default: Any, unit: str, help: str, **bounds: Any) -> Any:
+def param(default: Any, unit: str, help: str, words: str = "", **bounds: Any) -> Any:
     """Return a pydantic field for a parameter of a strategy, with its unit and help text.
 
+    `words` say on a page what a symbol such as `cth` stands for; without them its name is shown.
     `bounds` are ge, gt, le and lt, as in pydantic.
     """
-    return Field(default, description=help, json_schema_extra={"unit": unit}, **bounds)
+    extra: dict[str, Any] = {"unit": unit, "words": words}
+    return Field(default, description=help, json_schema_extra=extra, **bounds)
 
 
 def choice(default: str, help: str) -> Any:

@@ -103,13 +103,28 @@ class LossAwareParams(TrialParams):
         1000, "packets", "Packets of a subflow between two verdicts (N)", ge=10, le=1_000_000
     )
     gamma_wifi: float = param(
-        0.0001, "fraction", "Loss from which a subflow over WiFi becomes backup", gt=0, le=1
+        0.0001,
+        "fraction",
+        "Loss from which a subflow over WiFi becomes backup",
+        words="Most loss over WiFi (gamma)",
+        gt=0,
+        le=1,
     )
     gamma_lte: float = param(
-        0.01, "fraction", "Loss from which a subflow over LTE becomes backup", gt=0, le=1
+        0.01,
+        "fraction",
+        "Loss from which a subflow over LTE becomes backup",
+        words="Most loss over LTE (gamma)",
+        gt=0,
+        le=1,
     )
     gamma_wired: float = param(
-        0.0001, "fraction", "Loss from which a subflow over a cable becomes backup", gt=0, le=1
+        0.0001,
+        "fraction",
+        "Loss from which a subflow over a cable becomes backup",
+        words="Most loss over a cable (gamma)",
+        gt=0,
+        le=1,
     )
     loss_source: Literal["device", "network", "tcp"] = choice(
         "device",

@@ -57,14 +57,23 @@ class MeterThrottlingParams(StrategyParams):
         0.85,
         "fraction",
         "MAC occupancy from which an access point counts as congested (CTh)",
+        words="Congested from (CTh)",
         gt=0,
         le=1,
     )
-    alpha: float = param(0.5, "1", "How fast the limit grows without congestion", gt=0, le=5)
+    alpha: float = param(
+        0.5,
+        "1",
+        "How fast the limit grows without congestion",
+        words="Growth of the limit (alpha)",
+        gt=0,
+        le=5,
+    )
     min_rate_mbps: float = param(
         0.1,
         "Mb/s",
         "Floor of the limit, for all Tier 2 of an access point together (R_m)",
+        words="Floor of the limit (R_m)",
         ge=0.01,
         le=1000,
     )
@@ -75,6 +84,7 @@ class MeterThrottlingParams(StrategyParams):
         0.05,
         "fraction",
         "A smaller occupancy counts as this when the limit grows",
+        words="Least occupancy (m floor)",
         ge=0.001,
         le=0.5,
     )

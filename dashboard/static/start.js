@@ -39,7 +39,7 @@ function fillParams() {
       return element(
         "div",
         { class: "field" },
-        element("label", { for: id }, words(param.name, unit)),
+        element("label", { for: id }, param.words || words(param.name, unit)),
         element(
           "span",
           { class: "unit-box" },

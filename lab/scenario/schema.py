@@ -560,6 +560,7 @@ def _rows(schema: dict[str, Any], named: dict[str, Any], before: str) -> Iterato
             "choices": field.get("enum"),
             "default": field.get("default"),
             "help": field.get("description", ""),
+            "words": field.get("words", ""),
         }
         if "items" in field:
             yield from _rows(_resolved(field["items"], named), named, f"{before}{key}[].")

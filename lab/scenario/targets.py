@@ -151,7 +151,8 @@ class Target:
     """A parameter that can be changed while a run goes on.
 
     `value` is the parameter's value at the start of the run. A rate is that of the scenario file,
-    not the one on the wire. If `nullable` is True, the value can also be None.
+    not the one on the wire. If `nullable` is True, the value can also be None. `words` say what a
+    symbol stands for.
     """
 
     name: str
@@ -163,6 +164,7 @@ class Target:
     nullable: bool = False
     choices: tuple[str, ...] = ()
     help: str = ""
+    words: str = ""
 
     def row(self) -> dict[str, Any]:
         return asdict(self) | {"choices": list(self.choices)}
@@ -274,6 +276,7 @@ def _strategy(scenario: Scenario) -> list[Target]:
                 each["maximum"],
                 choices=tuple(str(choice) for choice in each["choices"] or ()),
                 help=each["help"],
+                words=each["words"],
             )
         )
     return rows

@@ -335,3 +335,15 @@ def test_a_run_started_in_a_terminal_is_listed(client, runs, finished_runs):
 
     shutil.copytree(finished_runs / "plain", runs / "later")
     assert "later" in {row["id"] for row in client.get("/api/runs").json}
+
+
+def test_settings_named_by_a_symbol_have_words_on_the_page(client, runs):
+    labels = {
+        each["name"]: each["label"] for each in client.get("/api/runs/metered").json["targets"]
+    }
+    assert labels["strategy.cth"] == "Congested from (CTh)"
+    assert labels["strategy.m_floor"] == "Least occupancy (m floor)"
+    assert labels["strategy.categorisation_interval_s"] == "categorisation interval"  # no symbol
+    strategies = {each["name"]: each for each in client.get("/api/strategies").json}
+    params = {each["name"]: each for each in strategies["loss_aware"]["params"]}
+    assert params["gamma_lte"]["words"] == "Most loss over LTE (gamma)"
