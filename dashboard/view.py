@@ -19,6 +19,7 @@ from lab.errors import RequestError, show, unknown
 from lab.metrics import TIER_1, TIER_2
 from lab.results import flips as changes
 from lab.results import labels, thinning
+from lab.results.documents import tolerant_document
 from lab.results.explain import changes as explained
 from lab.results.explain import present
 from lab.results.store import Store
@@ -48,6 +49,9 @@ def run(store: Store, folder: Path) -> Doc:
     doc |= {
         "state": now.to_json(),
         "controls": controls(doc["engine"]),
+        "topology_sha256": (tolerant_document(folder / "manifest.json") or {}).get(
+            "topology_sha256"
+        ),
         "rate_note": labels.note(doc["rate_scale"], doc["wire_rates"]),
         "title": doc["scenario"],
         "strategy_words": doc["strategy"],

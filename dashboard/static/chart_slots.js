@@ -5,8 +5,9 @@ import { element } from "./app.js";
 const KEPT = "second-chart"; // in the browser's storage
 
 export class Slots {
-  constructor(first, second, below) {
-    Object.assign(this, { first, second, below });
+  // `choice` is in the head of the first chart.
+  constructor(first, second, below, choice) {
+    Object.assign(this, { first, second, below, choice });
     this.list = element("select", { "aria-label": "Second chart" });
     this.list.addEventListener("change", () => {
       sessionStorage.setItem(KEPT, this.list.value);
@@ -29,6 +30,7 @@ export class Slots {
       card.node.querySelector("h3").hidden = box === this.second;
     }
     for (const name of others) this.below.contains(cards.get(name).node) && this.below.append(cards.get(name).node);
+    cards.get(main)?.node.querySelector("header h3").after(this.choice);
     if (!wanted) return;
     this.fill(others, cards);
     this.list.value = wanted;

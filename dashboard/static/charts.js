@@ -48,10 +48,11 @@ function unitAtEnd(layout) {
 
 export class Charts {
   // `view` has the time and the zoom of the page; `related()` what belongs to the selection;
-  // `transfers` which users are finished; `slots` puts the charts into their places.
+  // `transfers` which users are finished; `slots` puts the charts into their places; `over(name, shown)`
+  // are lines that a chart has besides those of `shown`, and that get no samples.
   constructor(
     box,
-    { live = false, view = new TimeView(), related = () => null, transfers = null, slots = null } = {},
+    { live = false, view = new TimeView(), related = () => null, transfers = null, slots = null, over = () => [] } = {},
   ) {
     this.transfers = transfers;
     this.slots = slots;
@@ -59,6 +60,7 @@ export class Charts {
     this.live = live;
     this.view = view;
     this.related = related;
+    this.over = over;
     this.cards = new Map();
     this.marks = [];
     this.ticks = [];
@@ -273,13 +275,14 @@ export class Charts {
     for (const axis of emptyAxes(drawn)) layout.annotations.push(emptyText(axis, this.live));
     const { shown, others } = split(drawn, related);
     card.laid = { range: String(range), asHeatMap, shown, others, related };
+    const over = this.over(card.node.id.replace("chart-", ""), shown);
     const traces = asHeatMap
       ? [heatMap(drawn, css("--bg"), css("--accent"))]
-      : [...this.lines(card.laid, range), ...tickTraces(this.ticks.filter(inside))];
+      : [...this.lines(card.laid, range), ...tickTraces(this.ticks.filter(inside)), ...over];
     Plotly.react(card.plot, traces, layout, CONFIG);
     if (!card.cursor) attach(card, this.view, () => this.live);
     const upper = new Set(others.filter((trace) => (trace.yaxis ?? "y") === "y"));
-    fillLegend(card.legend, asHeatMap ? [] : shown, upper.size, this.transfers);
+    fillLegend(card.legend, asHeatMap ? [] : [...over, ...shown], upper.size, this.transfers);
   }
 
   lines({ shown, others, related }, range) {

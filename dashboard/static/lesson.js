@@ -7,9 +7,9 @@ const AGAIN_MS = 1500; // between two requests while a measurement goes on
 const letter = (index) => String.fromCharCode(65 + index);
 
 export class Lesson {
-  // `again(change)` makes a finished run once more, with a change.
-  constructor(path, run, transfers, again) {
-    Object.assign(this, { path, run, transfers, again });
+  // `again(change, prediction)` makes a finished run once more, with a change.
+  constructor(path, run, transfers, predictions, again) {
+    Object.assign(this, { path, run, transfers, predictions, again });
     this.tried = new Map(); // by suggestion: {sent, seq, refused}
     this.clear();
   }
@@ -108,13 +108,15 @@ export class Lesson {
   item(each, index, state) {
     const button = element(
       "button",
-      { type: "button", disabled: each.already && !this.run.state.over, title: `${each.before} (${each.name}, watch ${each.watch})` },
+      { type: "button", class: "press", disabled: each.already && !this.run.state.over, title: `${each.before} (${each.name}, watch ${each.watch})` },
       element("b", { class: "letter" }, state.badge),
       element("span", { class: "words" }, each.before),
     );
     button.addEventListener("click", () => this.send(index));
+    const predict = element("button", { type: "button", class: "predict", title: "Draw what you expect, then make the change", "aria-label": `Predict ${letter(index)} first`, hidden: button.disabled }, "Predict first");
+    predict.addEventListener("click", () => this.predictions.ask(each, (drawn) => this.send(index, drawn)));
     const result = element("p", { class: "result", role: "status", title: state.text }, state.text);
-    return element("li", { class: state.kind, "data-index": index }, button, result);
+    return element("li", { class: state.kind, "data-index": index }, button, result, predict);
   }
 
   effect(each) {
@@ -137,10 +139,11 @@ export class Lesson {
     );
   }
 
-  async send(index) {
+  // `drawn` is the curve that was predicted, if any.
+  async send(index, drawn = null) {
     const { target, value } = this.run.to_try[index];
     if (this.run.state.over) {
-      await this.again({ target, value, at_s: Math.min(WINDOW_S, this.run.duration_s / 3) });
+      await this.again({ target, value, at_s: Math.min(WINDOW_S, this.run.duration_s / 3) }, drawn);
       return;
     }
     this.tried.set(index, {});
@@ -148,6 +151,7 @@ export class Lesson {
     try {
       const { seq } = await api(`${this.path}/flips`, { method: "POST", body: { target, value } });
       this.tried.set(index, { seq });
+      if (drawn) this.predictions.keep(drawn, seq);
       this.settle(index, seq); // the event may have been faster than this answer
       this.draw();
     } catch (error) {

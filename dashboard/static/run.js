@@ -7,10 +7,12 @@ import { controls, refill } from "./controls.js";
 import { EventLog } from "./event_log.js";
 import { explains } from "./explain.js";
 import { Finished } from "./finished.js";
+import { Ghost } from "./ghost.js";
 import { Lesson } from "./lesson.js";
 import { LimitLine } from "./limit_line.js";
 import { Pace } from "./pace.js";
 import { panels } from "./panels.js";
+import { Predictions } from "./predict.js";
 import { RunView } from "./run_view.js";
 import { Stream } from "./stream.js";
 import { showNow } from "./tiles.js";
@@ -21,7 +23,9 @@ const path = `/api/runs/${encodeURIComponent(run.id)}`;
 const log = new EventLog($("log"), $("all-events"), () => !run.state.over);
 const pace = new Pace();
 const transfers = new Transfers(run.transfers);
-const lesson = new Lesson(path, run, transfers, (change) => again({ changes: [change] }));
+const ghost = new Ghost(() => run, () => charts);
+const predictions = new Predictions(run.id, () => charts);
+const lesson = new Lesson(path, run, transfers, predictions, (change, drawn) => again({ changes: [change] }, drawn));
 const finished = new Finished(path, {
   onTransfers: (done) => {
     transfers.set(done);
@@ -33,10 +37,11 @@ const finished = new Finished(path, {
 });
 const page = new RunView({ path, run: () => run, charts: () => charts, log, flip, onShow: showTiles });
 const charts = new Charts($("charts"), {
-  slots: new Slots($("chart-first"), $("chart-second"), $("charts")),
+  slots: new Slots($("chart-first"), $("chart-second"), $("charts"), ghost.list),
   live: !run.state.over,
   view: page.view,
   related: () => page.related(),
+  over: (name, shown) => [...ghost.traces(name, shown), ...predictions.traces(name)],
   transfers,
 });
 const stream = new Stream(path, messageArrived, (error) =>
@@ -83,6 +88,7 @@ function sampleArrived(frame) {
 function eventArrived(event, old = false) {
   if (!log.add(event)) return;
   lesson.event(event);
+  predictions.event(event);
   charts.mark(event);
   page.event(event);
   if (event.kind === "completion") {
@@ -255,11 +261,13 @@ function flip(target, value) {
   else post("flips", { target, value });
 }
 
-// Make the run once more, with the same seed. A run that goes on is stopped.
-async function again(body = {}) {
+// Make the run once more, with the same seed. A run that goes on is stopped. `drawn` is a prediction of
+// the change.
+async function again(body = {}, drawn = null) {
   try {
     if (!run.state.over) await api(`${path}/stop`, { method: "POST", body: {} });
     const { id } = await api(`${path}/repeat`, { method: "POST", body });
+    if (drawn) predictions.keepFor(id, drawn, body.changes[0].at_s);
     location.href = `/runs/${id}`;
   } catch (error) {
     toast(error.message, true);
@@ -333,6 +341,7 @@ page.showSelection();
 showState();
 if (run.state.status !== "starting") await load().catch((error) => toast(error.message, true));
 stream.connect();
+ghost.load();
 if (run.state.status === "starting") {
   const unknown = !run.targets.length;
   await waitForScenario();

@@ -75,7 +75,7 @@ def test_a_run_is_started_watched_changed_and_stopped(page, address):
     until(page, lambda: page.evaluate(POINTS) > points_before + 10)
     assert page.inner_text("#pill") == "running"
 
-    page.click("#try button >> nth=0")
+    page.click("#try .press >> nth=0")
     page.wait_for_selector("#log tbody tr:has(.badge):has-text('meter_throttling')")
     page.evaluate("location.hash = 'zoom=0-6000'")  # the mark stays inside the chart
     page.locator("#chart-tiers").scroll_into_view_if_needed()  # charts outside are not drawn
@@ -139,10 +139,10 @@ def test_suggestions_show_the_number_of_their_mark_or_that_they_were_refused(pag
     start_run(page, address)
     until(page, lambda: page.evaluate(POINTS) > 20)
     assert page.locator("#try .letter").all_inner_texts() == ["A", "B", "C"]
-    page.click("#try li >> nth=2 >> button")  # this engine refuses to take a link down
+    page.click("#try li >> nth=2 >> .press")  # this engine refuses to take a link down
     page.wait_for_selector("#try li.refused")
     assert "cannot take it down" in page.inner_text("#try li.refused .result")
-    page.click("#try li >> nth=1 >> button")
+    page.click("#try li >> nth=1 >> .press")
     page.wait_for_selector("#try li.done")
     assert page.locator("#try .letter").all_inner_texts() == ["A", "1", "!"]
     assert "instead of" in page.inner_text("#try li.done .result")

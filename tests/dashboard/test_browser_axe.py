@@ -69,7 +69,7 @@ def test_the_page_of_a_running_run(page, address, running_run):  # noqa: F811
     page.set_viewport_size(TALL)
     page.goto(f"{address}/runs/{running_run}")
     until(page, lambda: page.evaluate(DRAWN) > 4)
-    page.click("#try button >> nth=0")
+    page.click("#try .press >> nth=0")
     until(page, lambda: page.locator("#log .badge").count() > 0)
     page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
     check(page, "live")

@@ -67,11 +67,11 @@ def test_one_click_shows_that_a_limit_gives_ue1_its_rate_back(page, address, cli
     run_id = start(client, "testbed_wifi_lte", speed=10)
     page.set_viewport_size({"width": 1366, "height": 768})
     page.goto(f"{address}/runs/{run_id}")
-    until(page, lambda: page.locator("#try button").count() == 3)
+    until(page, lambda: page.locator("#try .press").count() == 3)
     until(page, lambda: page.locator("#chart-users .plot .main-svg").count() > 0)
     page.wait_for_timeout(1500)
     before = page.evaluate(RATE, "ue1")
-    page.click("#try button >> nth=0")
+    page.click("#try .press >> nth=0")
     until(page, lambda: page.evaluate(RATE, "ue1") > 1.4 * before)
     until(page, lambda: "instead of" in page.inner_text("#happened .effects"))
     assert page.locator("#happened .effects .badge").first.inner_text() == "1"
@@ -134,7 +134,7 @@ def test_lines_are_as_wide_as_their_rate_and_labels_show_figures(page, address, 
     until(page, lambda: len(page.evaluate(widths)) == 6)
     page.wait_for_timeout(1500)
     before = page.evaluate(widths)
-    page.click("#try button >> nth=0")
+    page.click("#try .press >> nth=0")
     until(page, lambda: page.evaluate(widths)["ue3-1/2"] < 0.6 * before["ue3-1/2"])
     until(page, lambda: page.evaluate(widths)["ue1-1/1"] > 1.15 * before["ue1-1/1"])
     shown = (
@@ -156,7 +156,7 @@ def test_dots_flow_only_while_time_passes(page, address, client):  # noqa: F811
       if (!canvas?.width) return 0;
       const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
       return data.filter((each, n) => n % 4 === 3 && each > 0).length; }"""
-    until(page, lambda: page.locator("#try button").count() == 3)
+    until(page, lambda: page.locator("#try .press").count() == 3)
     until(page, lambda: page.evaluate(inked) > 50)
     page.emulate_media(reduced_motion="reduce")
     until(page, lambda: page.evaluate(inked) == 0)
@@ -222,7 +222,7 @@ def test_a_suggestion_and_a_knob_of_a_finished_run_start_a_new_one(page, address
     testbed.simulated(runs / "done", "testbed_wifi_lte", "duration_s=30")
     page.goto(f"{address}/runs/done")
     until(page, lambda: "Not tried" in page.inner_text("#try"))
-    page.click("#try button >> nth=0")
+    page.click("#try .press >> nth=0")
     page.wait_for_url("**/runs/2*")
     made = client.get(f"/api/runs/{page.url.rpartition('/')[2]}").json
     assert made["scenario"] == "testbed_wifi_lte"

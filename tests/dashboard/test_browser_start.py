@@ -99,20 +99,20 @@ def test_suggestions_are_clicked_in_all_orders(page, address, client):  # noqa: 
     start_run(page, address)
     run_id = page.url.rpartition("/")[2]
     undo = {"strategy": "none", "cell.wifi1.ue3.rate_mbps": 19.1}
-    until(page, lambda: page.locator("#try button:enabled").count() == 3)
+    until(page, lambda: page.locator("#try .press:enabled").count() == 3)
     for order in itertools.permutations(range(3)):
         for n in order:
             kind = "refused" if n == 2 else "measuring, #try li.done"
-            page.click(f"#try li >> nth={n} >> button")
+            page.click(f"#try li >> nth={n} >> .press")
             page.wait_for_selector(f"#try li.{kind}")
             if n < 2:  # what has been made is already so
-                until(page, lambda n=n: page.is_disabled(f"#try li >> nth={n} >> button"))
+                until(page, lambda n=n: page.is_disabled(f"#try li >> nth={n} >> .press"))
         expected = [*latest_marks(client, run_id), "!"]
         until(page, lambda expected=expected: page.evaluate(NUMBERS) == expected)
         for target, value in undo.items():
             body = {"target": target, "value": value}
             assert client.post(f"/api/runs/{run_id}/flips", json=body).status_code == 202
-        until(page, lambda: page.locator("#try button:enabled").count() == 3)
+        until(page, lambda: page.locator("#try .press:enabled").count() == 3)
     client.post(f"/api/runs/{run_id}/stop")
 
 
@@ -121,10 +121,10 @@ def test_a_suggestion_that_would_change_nothing_says_so(page, address, client): 
     run_id = client.post("/api/runs", json=body).json["id"]
     page.goto(f"{address}/runs/{run_id}")
     until(page, lambda: "Already so" in page.inner_text("#try li.already"))
-    assert page.is_disabled("#try li.already button")
+    assert page.is_disabled("#try li.already .press")
     client.post(f"/api/runs/{run_id}/flips", json={"target": "strategy", "value": "none"})
     until(page, lambda: page.locator("#try li.already").count() == 0)
-    page.click("#try li >> nth=0 >> button")
+    page.click("#try li >> nth=0 >> .press")
     page.wait_for_selector("#try li.measuring, #try li.done")
     client.post(f"/api/runs/{run_id}/stop")
 

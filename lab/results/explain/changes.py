@@ -202,6 +202,7 @@ def suggestions(folder: Path) -> list[Row]:
                 | ({} if is_so else {"old": old[each.target]})
             ),
             "watch": metrics.watched_number(each.watch, scenario.network).text,
+            "watch_key": each.watch,
             "before": each.before,
             "already": is_so,
         }
