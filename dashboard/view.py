@@ -29,6 +29,7 @@ from lab.scenario.schema import Scenario
 
 FILTERS = ("scenario", "strategy", "engine", "status")
 MOST_NAMED = 4  # values of a setting that the head of the page names
+FLOOR = "min_rate_mbps"  # parameter of strategies that limit rates
 CTH = "strategy.cth"  # from this MAC occupancy on an access point is congested
 Doc = dict[str, Any]  # JSON: a run in lists, or what a page gets
 
@@ -60,6 +61,7 @@ def run(store: Store, folder: Path) -> Doc:
         "ccs": [],
         "shares_path": False,
         "has_orders": True,
+        "has_floor": False,
         "sample_interval_s": 0.5,
         "users": 0,
         "question": "",
@@ -90,6 +92,7 @@ def _about_scenario(folder: Path, scenario: Scenario, over: bool) -> Doc:
         **settings_over_time(scenario, happened),
         "shares_path": shares_path(happened),
         "has_orders": not over or has_orders(happened) or not shares_path(happened),
+        "has_floor": has_floor(scenario),
         "sample_interval_s": scenario.sample_interval_s,
         "users": len(network.users),
         "title": scenario.title,
@@ -149,6 +152,12 @@ def settings_over_time(scenario: Scenario, happened: list[Doc]) -> Doc:
 def has_orders(happened: list[Doc]) -> bool:
     """Return whether the strategy has decided anything in a run."""
     return any(event.get("kind") == "decision" for event in happened)
+
+
+def has_floor(scenario: Scenario) -> bool:
+    """Return whether a strategy that a scenario is about limits rates down to a floor."""
+    known = [each for each in flips.meant_strategies(scenario) if each in schema.strategies()]
+    return any(each["name"] == FLOOR for name in known for each in schema.described_strategy(name))
 
 
 def shares_path(happened: list[Doc]) -> bool:

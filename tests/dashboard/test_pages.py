@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 
+import pytest
+import testbed
+
 from dashboard.markdown import with_code
 
 
@@ -49,3 +52,13 @@ def test_the_start_page_marks_strategies_that_do_not_fit(client):
 def test_text_between_backticks_is_code_and_everything_else_is_escaped(client):
     assert "<code>--strategy none</code>" in client.get("/scenarios/fifteen_paths").text
     assert with_code("`a` < b") == "<code>a</code> &lt; b"
+
+
+@pytest.mark.parametrize(("scenario", "said"), [("testbed_wifi_lte", True), ("rat_setup_1", False)])
+def test_the_floor_is_explained_only_where_a_strategy_of_the_scenario_has_one(
+    client, runs, scenario, said
+):
+    testbed.simulated(runs / "here", scenario, "duration_s=1")
+    page = client.get("/runs/here").text
+    assert ("<b>floor</b>" in page) is said
+    assert "-1/2 is subflow 2 of connection 1 of ue" in page
