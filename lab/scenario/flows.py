@@ -32,6 +32,7 @@ class Flow:
     volume_bytes: int | None
     protocol: str = "tcp"  # or udp, which sends at its rate without feedback
     port: int = FIRST_PORT
+    warm: bool = False  # it is open, with all subflows, before it starts
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ def schedule(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[A
                 volume,
                 protocol,
                 port,
+                each.warm,
             )
             acts.append(Act(each.start_s, "start", flow))
             if each.stop_s is not None:

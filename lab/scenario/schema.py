@@ -61,7 +61,8 @@ class Traffic(Part):
     With the kinds "rate" and "on_off", the application writes at `rate_mbps`. "on_off" alternates
     between sending and silence; the lengths of these periods are exponentially distributed with the
     means `on_s` and `off_s`. "udp" sends `rate_mbps` over the user's first interface, regardless of
-    loss. "file" transfers `volume_mb` and ends; "bulk" sends as much as it can.
+    loss. "file" transfers `volume_mb` and ends; "bulk" sends as much as it can. The connection and
+    all its subflows are open before `start_s` if `warm` is true.
     """
 
     user: str
@@ -75,6 +76,7 @@ class Traffic(Part):
     on_s: Positive = 2
     off_s: Positive = 2
     cc: str | None = None
+    warm: bool = False
 
     _cc = field_validator("cc")(known_cc)
 
@@ -88,6 +90,8 @@ class Traffic(Part):
             raise ValueError(f"kind '{self.kind}' needs rate_mbps, the application's rate in Mb/s")
         if self.kind == "udp" and self.cc is not None:
             raise ValueError("kind 'udp' has no congestion control: leave out cc")
+        if self.kind == "udp" and self.warm:
+            raise ValueError("kind 'udp' has no connection to open: leave out warm")
         if self.stop_s is not None and self.stop_s <= self.start_s:
             raise ValueError(f"stop_s {self.stop_s:g} is not after start_s {self.start_s:g}")
         return self

@@ -83,8 +83,8 @@ class Connections(dict[str, Connection]):
         is discarded.
         """
         for connection in self.values():
-            is_running = connection.record.state == at.RUNNING
-            if connection.cc is None or not is_running or connection.record.done_ns:
+            is_over = connection.record.state == at.CLOSED or connection.record.done_ns
+            if connection.cc is None or is_over:
                 continue
             connection.cc = cc
             for each in connection.subflows:
@@ -94,9 +94,13 @@ class Connections(dict[str, Connection]):
                     setattr(s.law, name, 0.0)
 
     def is_established(self, subflow: SubflowCounters) -> bool:
-        """Return True if the subflow is established or closed. Return False if it is idle or in its
-        handshake."""
-        return subflow.record.state in (at.ESTABLISHED, at.CLOSED)
+        """Return True if the server has accepted the subflow, which may be closed by now."""
+        return subflow.record.server == at.ACCEPTED
+
+    def is_missing(self, subflow: SubflowCounters) -> bool:
+        """Return True if the user has repeated its request to open the subflow, in vain."""
+        s = subflow.record
+        return not self.is_established(subflow) and s.client_tries > 1
 
     def read_bytes(self, connection: Connection) -> int:
         """Return how many bytes the receiving application of a connection has read since the

@@ -220,7 +220,8 @@ def _subflow(
 
 def _verdict(network: Network, connections: Connections) -> MptcpVerdict:
     """Return whether each TCP connection of a multipath user used Multipath TCP, and how many of
-    its subflows were established."""
+    its subflows were established. A subflow whose first SYN may still be answered, or that a short
+    file did not wait for, is not missing."""
     multipath = network.tables.topology.multipath
     meant = [each for each in connections.values() if each.cc and each.flow.user in multipath]
     is_mptcp = network.tables.multipath.server_enabled
@@ -228,13 +229,14 @@ def _verdict(network: Network, connections: Connections) -> MptcpVerdict:
         MptcpCheck(
             each.flow.id,
             is_mptcp,
-            sum(map(connections.is_established, each.subflows)),
-            len(each.subflows),
+            found := sum(map(connections.is_established, each.subflows)),
+            found + sum(map(connections.is_missing, each.subflows)),
         )
         for each in meant
     ]
     joins = sum(max(0, each.subflows - 1) for each in checks)
-    return mptcp_verdict(checks, joins, 0 if is_mptcp else len(meant))
+    fallbacks = 0 if is_mptcp else sum(each.subflows for each in checks)
+    return mptcp_verdict(checks, joins, fallbacks)
 
 
 MEASUREMENT_NS = round(PERIOD_S * at.NS_PER_S)

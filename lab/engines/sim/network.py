@@ -17,6 +17,7 @@ from lab.engines.sim.core import (
     dispatch,
     event_loop,
     events,
+    handshake,
     links,
     round_trips,
 )
@@ -108,31 +109,24 @@ class Network:
     def start(self, flow: Flow, cc: str) -> None:
         """Open the connection of a flow, with congestion control `cc`.
 
-        At t = 0, all subflows are established without a handshake, as in the emulation. Later, the
-        first subflow is established after one round trip. Each further subflow then needs one more
-        round trip, on its own path. UDP has no handshake.
+        The client begins the handshake now (`core.handshake`). A warm connection is open already,
+        with all subflows; the RTTs are those of the paths without queueing. UDP has no handshake.
         """
+        if self.w.heap_count + event_loop.NEW_PER_EVENT > self.w.heap_size:
+            add_room(self.tables, self.w.heap_size)
         c, subflows = self.tables.connections[flow.id], self.tables.subflows[flow.id]
         rtts_ns = [self._set_path(each) for each in subflows]
-        c.state, c.started_ns = at.RUNNING, self.now_ns
-        if flow.protocol == "udp":
-            s = subflows[0].record
-            s.srtt_ns, s.state = rtts_ns[0], at.ESTABLISHED
-        else:
-            for subflow, rtt_ns in zip(subflows, rtts_ns, strict=True):
-                s = subflow.record
-                self._open(s, cc, rtt_ns)
-                if self.now_ns:
-                    first_ns = rtts_ns[0] if subflow is not subflows[0] else 0
-                    events.schedule(self.w, self.now_ns + first_ns + rtt_ns, s.joined)
+        c.state, c.started_ns = at.OPENING, self.now_ns
+        is_udp = flow.protocol == "udp"
+        for subflow, rtt_ns in zip(subflows, rtts_ns, strict=True):
+            if not is_udp:
+                subflow.record.law_number = dispatch.number(cc)
+            if is_udp or flow.warm:
+                _establish(subflow.record, rtt_ns)
+                c.state = at.ESTABLISHED
+        if c.state == at.OPENING:
+            handshake.begin(self.w, subflows[0].record, self.now_ns)
         self.set_demand(flow, flow.rate_bps)
-
-    def _open(self, s: at.Subflow, cc: str, rtt_ns: int) -> None:
-        """Initialise the sender of TCP subflow `s`. `rtt_ns` is the RTT of its path without
-        queueing. At t = 0 the subflow is established immediately; later, its handshake begins."""
-        s.state = at.JOINING if self.now_ns else at.ESTABLISHED
-        s.law_number = dispatch.number(cc)
-        round_trips.start(s, rtt_ns)
 
     def stop(self, flow: Flow) -> None:
         """Close the connection of a flow immediately. Its packets in flight have no effect from now
@@ -146,15 +140,8 @@ class Network:
         application. None removes the limit: TCP then always has data to send."""
         c = self.tables.connections[flow.id]
         c.demand_bps = at.UNLIMITED if rate_bps is None else rate_bps
-        if c.state != at.RUNNING:
-            return
-        if c.demand_bps == at.UNLIMITED:
-            c.written, c.app_event_ns = at.FOREVER, 0
-            events.schedule(self.w, self.now_ns, c.push)
-            return
-        c.written = min(c.written, c.data_snd_nxt + application.UNSENT_SEGMENTS)
-        c.app_event_ns = self.now_ns + 1  # must differ from an older event that is due now
-        events.schedule(self.w, c.app_event_ns, c.app)
+        if c.state == at.ESTABLISHED:
+            application.restart(self.w, c, self.now_ns)
 
     # --- subflows
 
@@ -275,6 +262,13 @@ class Network:
 
     def subflows(self) -> Iterator[Subflow]:
         return (subflow for subflows in self.tables.subflows.values() for subflow in subflows)
+
+
+def _establish(s: at.Subflow, rtt_ns: int) -> None:
+    """Open subflow `s` at both ends without a packet."""
+    s.state, s.client, s.server = at.ESTABLISHED, at.CONFIRMED, at.ACCEPTED
+    round_trips.start(s, rtt_ns)
+    s.receiver_rto_ns = s.rto_ns
 
 
 def _other(direction: str) -> str:

@@ -225,6 +225,8 @@ class Tables:
             segment_bytes=payload,
             frame_bytes=FRAME_BYTES,
             ack_bytes=ack,
+            is_mptcp=int(is_multipath),
+            is_upload=int(flow.direction == UP),
             total_segments=at.FOREVER if volume is None else -(-volume // payload),
             volume_bytes=at.FOREVER if volume is None else volume,
             receive_window=window,
@@ -294,9 +296,9 @@ class Tables:
         s.law = self.make.one(at.LawState)
         s.host_random = self._stream(f"host/{name}")
         s.host_line, s.ack_line = self._line(), self._line()
-        s.timer, s.delack, s.joined, s.priority = (
+        s.timer, s.delack, s.client_timer, s.server_timer, s.priority = (
             self.make.one(at.Event, kind=kind, subflow=s, connection=c)
-            for kind in (at.RTO_DUE, at.DELACK_DUE, at.JOINED, at.PRIORITY)
+            for kind in (at.RTO_DUE, at.DELACK_DUE, at.CLIENT_DUE, at.SERVER_DUE, at.PRIORITY)
         )
         return Subflow(s, Ends(server, interface, towards_user), flow.direction)
 

@@ -14,7 +14,7 @@ from lab.topologies.topology import Link, Node, Topology
 from .rows import places
 
 SECOND, MS = 1_000_000_000, 1_000_000
-BULK = Flow("ue1-1", "ue1", "down", "reno", None, None)
+BULK = Flow("ue1-1", "ue1", "down", "reno", None, None, warm=True)
 FAST, SLOW = {"rate_mbps": 20, "delay_ms": 10}, {"rate_mbps": 12, "delay_ms": 37}
 
 
@@ -49,7 +49,7 @@ class Connection:
             Node("srv1", "server"),
         )
         links = (Link("l1", "s1", "srv1"), Link("l2", "s1", "ue1"))
-        flow = Flow("ue1-1", "ue1", "down", law, None, None)
+        flow = Flow("ue1-1", "ue1", "down", law, None, None, warm=True)
         network = Network(
             Topology("one", nodes, links, multipath=("ue1",)),
             Multipath(**multipath),

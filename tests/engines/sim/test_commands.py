@@ -33,13 +33,14 @@ def test_a_backup_sends_nothing_while_another_subflow_works_and_can_be_restored(
 
 def test_a_backup_sends_data_when_no_other_subflow_works(two):
     simulation = two()
+    simulation.run(1)
     request(simulation, SetBackup(FIRST, True))
-    simulation.run(3)
+    simulation.run(2)
     simulation.flip("link.path2.up", False)
     simulation.run(3)
     assert goodput(simulation.run(2), FIRST) > 0.9 * 20 * WIRE
     simulation.flip("link.path2.up", True)
-    simulation.run(8)
+    simulation.run(12)
     assert goodput(simulation.run(2), FIRST) == 0
 
 

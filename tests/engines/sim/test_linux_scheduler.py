@@ -146,7 +146,7 @@ def test_a_subflow_sends_its_burst_when_the_next_subflow_is_chosen():
     it ends with that subflow's timer."""
     connection = two_subflows(scheduler="linux")
     w, c = connection.w, connection.record
-    c.state, c.total_segments = at.RUNNING, 60
+    c.state, c.total_segments = at.ESTABLISHED, 60
     mptcp.push(w, c, SECOND)
     assert queued(connection) == [46, 14]
     assert [s.transmissions for s in connection.rows] == [10, 2]
@@ -159,7 +159,7 @@ def test_the_interval_is_200_ms_when_one_subflow_gets_all_data():
     """It has not sent anything when the interval is set."""
     connection = two_subflows(scheduler="linux")
     w, c = connection.w, connection.record
-    c.state, c.total_segments = at.RUNNING, 30
+    c.state, c.total_segments = at.ESTABLISHED, 30
     mptcp.push(w, c, SECOND)
     assert queued(connection) == [30, 0]
     assert c.reinject_interval_ns == 200 * MS

@@ -262,7 +262,7 @@ def round_trip_ms(error: float) -> float:
     """First RTT sample of a transfer of one segment, which is acknowledged at once."""
     nodes = (Node("ue1", "user", "lte1"), Node("lte1", "lte"), Node("srv1", "server"))
     cell = Cell("lte1", "lte", (Station("ue1", 40_000_000),), delay_ns=20 * MS)
-    flow = Flow("ue1-1", "ue1", "down", "reno", None, 1448)
+    flow = Flow("ue1-1", "ue1", "down", "reno", None, 1448, warm=True)
     network = Network(
         Topology("one", nodes, (Link("server", "lte1", "srv1"),), (cell,)),
         Multipath(),

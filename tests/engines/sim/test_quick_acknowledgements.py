@@ -15,7 +15,7 @@ class Receiver(Ends):
 
     def __init__(self):
         super().__init__()
-        round_trips.start(self.s, 20 * MS)
+        self.s.receiver_rto_ns = round_trips.first_rto_ns(20 * MS)
 
     def arrive_in_order(self, count):
         """For each of the next `count` segments: whether it was acknowledged at once."""

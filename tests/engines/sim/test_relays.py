@@ -20,13 +20,14 @@ def test_both_cells_of_a_relayed_path_have_its_traffic(simulated):
 
 
 def test_a_round_trip_over_lte_and_back_is_60_ms(simulated):
+    """And up to two TTIs of 1 ms in each of four LTE hops."""
     simulation = simulated(
         "rat_setup_1", "traffic_volume_mb=0.01", "traffic_parallel=1", "topology.interfaces=lte"
     )
     simulation.run(1)
     (subflow,) = simulation.network.tables.subflows["ue1-1"]
     assert subflow.path == ("n1", "lte1")
-    assert 60e6 < subflow.record.base_rtt_ns < 65e6
+    assert 60e6 < subflow.record.base_rtt_ns <= 68e6
 
 
 def test_one_air_for_two_paths_carries_less_than_two(simulated):

@@ -45,14 +45,19 @@ class Workload:
         self.zero_s = 0.0
 
     def prepare(self) -> list[str]:
-        """Connect the flows that start at t = 0, with all subflows, so that all start together.
+        """Connect the flows that start at t = 0, with all subflows, so that all start together, and
+        those that are to be warm when they start later.
 
         If a connection lacks a subflow, it is closed and opened again. Each connection is opened at
         most `MAX_ATTEMPTS` times. Returns the IDs of the flows that were opened again. A flow that
         was opened again twice is listed twice.
         """
         reopened: list[str] = []
-        connecting = [act.flow for act in self._acts if act.verb == "start" and act.at_s == 0]
+        connecting = [
+            act.flow
+            for act in self._acts
+            if act.verb == "start" and (act.at_s == 0 or act.flow.warm)
+        ]
         for attempt in range(1, MAX_ATTEMPTS + 1):
             self._connect(connecting)
             connecting = self._incomplete_flows()

@@ -12,6 +12,19 @@ UNSENT_SEGMENTS = 16  # and at most this far ahead of the sender
 
 
 @jit
+def restart(w: World, c: Connection, now_ns: int) -> None:
+    """Let the application of connection `c` write at its present rate from now on. The connection
+    must be established."""
+    if c.demand_bps == at.UNLIMITED:
+        c.written, c.app_event_ns = at.FOREVER, 0
+        events.schedule(w, now_ns, c.push)
+        return
+    c.written = min(c.written, c.data_snd_nxt + UNSENT_SEGMENTS)
+    c.app_event_ns = now_ns + 1  # must differ from an older event that is due now
+    events.schedule(w, c.app_event_ns, c.app)
+
+
+@jit
 def on_application(w: World, c: Connection, now_ns: int) -> bool:
     """Write the next 20 ms of data for connection `c`, whose application has a limited rate.
     Schedule the next write. Return True if TCP data may be sent now.
@@ -22,7 +35,7 @@ def on_application(w: World, c: Connection, now_ns: int) -> bool:
     if c.app_event_ns != now_ns:
         return False  # the demand has changed since
     c.app_event_ns = 0
-    if c.state != at.RUNNING or c.demand_bps <= 0:
+    if c.state != at.ESTABLISHED or c.demand_bps <= 0:
         return False
     if c.is_datagrams == 1:
         udp.send_datagram(w, c, now_ns)

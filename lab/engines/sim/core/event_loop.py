@@ -3,7 +3,16 @@ time jumps from one event to the next."""
 
 from __future__ import annotations
 
-from lab.engines.sim.core import application, events, links, lte, mptcp, receiver, reinjection
+from lab.engines.sim.core import (
+    application,
+    events,
+    handshake,
+    links,
+    lte,
+    mptcp,
+    receiver,
+    reinjection,
+)
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import jit
 from lab.engines.sim.core.state import Event, Hop, Packet, World
@@ -27,6 +36,10 @@ def handle(w: World, e: Event, now_ns: int) -> Packet:
         return receiver.on_delayed_ack(w, e.subflow, now_ns)
     if kind == at.TTI_DUE:
         lte.on_tti(w, e.direction, now_ns)
+    elif kind == at.CLIENT_DUE:
+        handshake.on_client_due(w, e.subflow, now_ns)
+    elif kind == at.SERVER_DUE:
+        handshake.on_server_due(w, e.subflow, now_ns)
     elif may_send(w, e, kind, now_ns):
         mptcp.push(w, e.connection, now_ns)
     return w.no_packet
@@ -37,8 +50,6 @@ def may_send(w: World, e: Event, kind: int, now_ns: int) -> bool:
     """Handle event `e` of a sender. Return True if its connection may have something to send."""
     if kind == at.RTO_DUE:
         return mptcp.on_rto(w, e.subflow, now_ns)
-    if kind == at.JOINED:
-        return mptcp.on_join(e.subflow)
     if kind == at.PRIORITY:
         return mptcp.on_priority(e.subflow)
     if kind == at.APP_DUE:

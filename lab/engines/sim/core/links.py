@@ -17,7 +17,7 @@ from lab.engines.sim.core.state import Event, Hop, Packet, Step, Subflow, World
 @jit
 def new_packet(w: World, s: Subflow, kind: int, route: Step, size: int) -> Packet:
     """Take a packet from the chain of free packets, and fill in its subflow `s`, its kind
-    (SEGMENT, ACK or DATAGRAM), the first step of its route and its size in bytes.
+    (such as SEGMENT), the first step of its route and its size in bytes.
 
     There is always a free packet, because `event_loop.run` stops before the last one is taken.
     """
@@ -52,10 +52,10 @@ def add_packets(w: World, packets: list[Packet], arrivals: list[Event], count: i
 @jit
 def drop(w: World, h: Hop, p: Packet) -> None:
     """Drop packet `p` at hop `h` and free it. The loss is counted at the hop. It is also counted at
-    the packet's subflow, unless the packet is an acknowledgement."""
+    the packet's subflow if the packet carries data."""
     h.drops += 1
     h.dropped_bytes += p.size
-    if p.kind != at.ACK:
+    if p.kind == at.SEGMENT or p.kind == at.DATAGRAM:
         s = p.subflow
         s.segments_dropped += 1
         if p.step == s.data_route:
@@ -171,7 +171,7 @@ def passes_meter(h: Hop, p: Packet, now_ns: int) -> bool:
     dropped. A hop without a meter lets every packet pass.
 
     The meter is a token bucket. Its only state is the time at which the bucket will be full.
-    Acknowledgements and UDP pass without being counted (MP-SDN, section V-C).
+    All packets but TCP's segments pass without being counted (MP-SDN, section V-C).
     """
     if p.kind != at.SEGMENT:
         return True

@@ -22,6 +22,7 @@ from __future__ import annotations
 from lab.engines.sim.core import (
     acknowledgements,
     events,
+    handshake,
     links,
     linux_scheduler,
     receiver,
@@ -145,7 +146,7 @@ def assign(c: Connection, s: Subflow, now_ns: int) -> int:
 def push(w: World, c: Connection, now_ns: int) -> None:
     """Send all segments that connection `c` may send now (steps 1 to 4 of the module docstring).
     After BURST segments, schedule another event at the present time, which sends the rest."""
-    if c.state != at.RUNNING:
+    if c.state != at.ESTABLISHED:
         return
     sent = 0
     for k in range(c.count):
@@ -233,19 +234,9 @@ def on_priority(s: Subflow) -> bool:
 
 
 @jit
-def on_join(s: Subflow) -> bool:
-    """Establish subflow `s` at the end of its handshake, and return True. If `s` was closed
-    meanwhile, return False."""
-    if s.state == at.CLOSED:
-        return False
-    s.state = at.ESTABLISHED
-    return True
-
-
-@jit
 def receive(w: World, p: Packet, now_ns: int) -> Packet:
-    """Receive packet `p` at the end of its route. It is a datagram, a segment or an
-    acknowledgement.
+    """Receive packet `p` at the end of its route. It is a datagram, a segment, an acknowledgement,
+    or it belongs to a handshake.
 
     If an acknowledgement answers the packet and can enter its first hop now, return this
     acknowledgement. Otherwise return no packet.
@@ -255,9 +246,14 @@ def receive(w: World, p: Packet, now_ns: int) -> Packet:
     if p.kind == at.DATAGRAM:
         udp.receive_datagram(w, p)
         return w.no_packet
+    if p.kind >= at.SYN:
+        handshake.receive(w, p, now_ns)
+        return w.no_packet
     if s.state != at.ESTABLISHED:
         links.free_packet(w, p)
         return w.no_packet
+    if s.client != at.CONFIRMED or s.server != at.ACCEPTED:
+        handshake.hear(w, s, p.kind, now_ns)
     if p.kind == at.ACK:
         advanced = p.dsn > c.data_snd_una
         c.data_snd_una = max(c.data_snd_una, p.dsn)

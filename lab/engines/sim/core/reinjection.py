@@ -112,7 +112,7 @@ def on_reinject_timer(w: World, c: Connection, now_ns: int) -> bool:
     subflow. If no subflow is idle, send nothing. In both cases, restart the timer.
     """
     expired = events.has_expired(w, c.reinject_timer, now_ns)
-    if not expired or c.state != at.RUNNING:
+    if not expired or c.state != at.ESTABLISHED:
         return False
     s, una = linux_scheduler.idle_subflow(w, c), c.data_snd_una
     if s != w.no_subflow:

@@ -16,13 +16,19 @@ LEAST_DEVIATION_NS = LEAST_MARGIN_NS // 4
 
 
 @jit
+def first_rto_ns(rtt_ns: int) -> int:
+    """Return the RTO after the first sample of the RTT."""
+    return rtt_ns + 4 * max(rtt_ns // 2, LEAST_DEVIATION_NS)
+
+
+@jit
 def start(s: Subflow, rtt_ns: int) -> None:
-    """Set RTT and RTO of subflow `s` from the RTT of its handshake."""
+    """Set RTT and RTO of the sender of subflow `s` from the RTT of its handshake."""
     s.srtt_ns = s.base_rtt_ns = rtt_ns
     s.rtt_deviation_ns = rtt_ns // 2
     s.rttvar_ns = max(rtt_ns // 2, LEAST_DEVIATION_NS)
     s.largest_deviation_ns = s.rttvar_ns
-    s.rto_ns = s.receiver_rto_ns = rtt_ns + 4 * s.rttvar_ns
+    s.rto_ns = first_rto_ns(rtt_ns)
 
 
 @jit

@@ -27,9 +27,11 @@ BACKUP_RANK = 1 << 50  # ranks a backup behind all other subflows, whose ranks a
 
 WIRE, AIR_DOWN, AIR_UP, BEARER, END = range(5)  # Hop.kind
 TIER_2_METER, DEMAND_METER = 1, 2  # Hop.metered
-SEGMENT, ACK, DATAGRAM = range(3)  # Packet.kind
-IDLE, JOINING, ESTABLISHED, CLOSED = range(4)  # Subflow.state
-RUNNING = 1  # Connection.state, besides IDLE and CLOSED
+SEGMENT, ACK, DATAGRAM = range(3)  # Packet.kind; the others open a subflow, see `handshake`
+SYN, SYN_ACK, THIRD_ACK, REQUEST, CONFIRMATION = range(3, 8)
+IDLE, OPENING, ESTABLISHED, CLOSED = range(4)  # Subflow.state, Connection.state
+SYN_SENT, ANSWERED, CONFIRMED = range(1, 4)  # Subflow.client, besides IDLE
+SYN_RECEIVED, ACCEPTED = range(1, 3)  # Subflow.server, besides IDLE
 OPEN, RECOVERY, TIMED_OUT = range(3)  # Subflow.mode
 UNSENT, IN_FLIGHT, SACKED, LOST = range(4)  # Segment.state
 LOWEST_RTT, ROUND_ROBIN, LINUX, REDUNDANT = range(4)  # Connection.scheduler
@@ -37,8 +39,8 @@ KERNEL, DRAFT = range(2)  # Connection.balia_decrease, Connection.olia_metric
 
 ARRIVAL, LINE = range(2)  # Event.kind: of one packet; of the first packet of a line
 TTI_DUE = 2  # of one direction of an LTE cell
-RTO_DUE, DELACK_DUE, JOINED, PRIORITY = range(3, 7)  # of a subflow
-APP_DUE, PUSH, REINJECT_DUE = range(7, 10)  # of a connection
+RTO_DUE, DELACK_DUE, CLIENT_DUE, SERVER_DUE, PRIORITY = range(3, 8)  # of a subflow
+APP_DUE, PUSH, REINJECT_DUE = range(8, 11)  # of a connection
 
 
 @record
@@ -203,6 +205,8 @@ class Packet:
     arrival: Event  # if it arrives before another packet of its line
     seq: int  # of a segment; of an acknowledgement, what the receiver expects next
     dsn: int  # data sequence number or data acknowledgement (RFC 8684)
+    stamp_ns: int  # of a packet that opens a subflow: when it was sent (RFC 7323, TSval),
+    echo_ns: int  # and the stamp that it answers (TSecr)
     transmission: int  # its number in the subflow; of an acknowledgement, the number of its cause
     segments_so_far: int  # acknowledgement: segments that the receiver has got
     window_end: int  # acknowledgement: the end of the receive window, see `receiver.window_end`
@@ -213,7 +217,7 @@ class Packet:
 
 @record
 class Subflow:
-    state: int
+    state: int  # of the sender's end
     number: int  # in its connection, from 0
     connection: Connection
     law_number: int  # see `congestion.number`
@@ -302,8 +306,17 @@ class Subflow:
     is_stale: int
     redundant_nxt: int  # redundant scheduler: one past the last data segment that it sent
     penalised_ns: int  # when it last halved the window of a slower subflow
-    joined: Event
     priority: Event
+    # how it is opened, see `handshake`
+    client: int
+    client_timer: Event
+    client_tries: int  # how often the packet was sent that is to be answered
+    client_rtt_ns: int
+    client_echo_ns: int  # the stamp of the last packet of the handshake that arrived
+    server: int
+    server_timer: Event
+    server_tries: int
+    server_echo_ns: int
 
 
 @record
@@ -363,6 +376,8 @@ class Connection:
     segment_bytes: int  # payload of a segment
     frame_bytes: int  # on the wire
     ack_bytes: int
+    is_mptcp: int
+    is_upload: int  # 1: the client sends the data; 0: the server does
     # settings of the scenario
     balia_decrease: int
     olia_metric: int
