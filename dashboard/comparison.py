@@ -18,6 +18,7 @@ from dashboard.view import with_rates
 from lab.errors import RequestError
 from lab.metrics import Metric
 from lab.results import thinning
+from lab.results.labels import held
 from lab.results.labels import scale_label as scale_label
 from lab.results.store import CHANGED, Store
 from lab.run import reading
@@ -46,7 +47,7 @@ def compared(store: Store, ids: list[str]) -> list[Doc]:
         except RequestError as error:
             raise Problem(404, str(error)) from error
         docs.append(with_rates(store.get(run_id)))
-    _refuse_wire_rates(docs)
+    _refuse_mixed_schemas(docs)
     return _labelled(docs)
 
 
@@ -154,18 +155,16 @@ def _samples(store: Store, doc: Doc) -> list[Doc]:
     return [] if doc["status"] == CHANGED else thinning.extremes(folder).samples
 
 
-def _refuse_wire_rates(docs: list[Doc]) -> None:
-    """Raise a `Problem` with status 422 if some of the runs recorded wire rates and others did not.
-
-    Only older versions of the lab recorded wire rates. A wire rate is the rate in the scenario
-    multiplied by the rate scale.
-    """
-    old = [doc["id"] for doc in docs if doc["wire_rates"]]
-    if old and len(old) < len(docs):
+def _refuse_mixed_schemas(docs: list[Doc]) -> None:
+    """Raise a `Problem` with status 422 if an older version of the lab recorded some of the runs
+    and not others, so that their numbers are not alike."""
+    oldest = min(doc["run_schema"] for doc in docs)
+    old = [doc["id"] for doc in docs if doc["run_schema"] == oldest]
+    if len(old) < len(docs):
         raise Problem(
             422,
-            f"compare: {', '.join(old)} has wire rates, recorded by an older version, and the "
-            "other runs have rates in scenario units. Repeat the old run, or leave it out",
+            f"compare: {', '.join(old)} has {held(oldest)}, recorded by an older version, and the "
+            "other runs have not. Repeat the old run, or leave it out",
         )
 
 

@@ -64,7 +64,7 @@ def shown(store: Store, docs: Sequence[Doc]) -> list[Shown]:
 
 
 def _label(group: compare.Group, mixed: bool) -> str:
-    scale = compare.scale_text(group.rate_scale)
+    scale = group.scale
     label = heading(group.label, group.settings)
     return f"{label}, {scale}" if mixed and scale not in label else label
 

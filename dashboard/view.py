@@ -53,7 +53,7 @@ def run(store: Store, folder: Path) -> Doc:
         "topology_sha256": (tolerant_document(folder / "manifest.json") or {}).get(
             "topology_sha256"
         ),
-        "rate_note": labels.note(doc["rate_scale"], doc["wire_rates"]),
+        "rate_note": labels.note(doc["rate_scale"], doc["run_schema"]),
         "title": doc["scenario"],
         "strategy_words": doc["strategy"],
         "cc_words": doc["cc"] or "…",
@@ -117,7 +117,7 @@ def with_rates(doc: Doc) -> Doc:
     there are none.
     """
     return doc | {
-        "rates": labels.scale_label(doc["rate_scale"], doc["wire_rates"]),
+        "rates": labels.scale_label(doc["rate_scale"], doc["run_schema"]),
         "changed": changes.label(doc["flips"]),
     }
 

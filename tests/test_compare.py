@@ -31,7 +31,7 @@ def runs(load_testbed, tmp_path):
     from lab.frame import Frame, UserSample
     from lab.run import result as result_json
 
-    def make(strategy, totals, *settings, status="complete", engine="fake", rate_scale=1.0):
+    def make(strategy, totals, *settings, status="complete", engine="fake", **unit):
         folders = []
         for seed, total in enumerate(totals, 1):
             scenario = load_testbed(f"strategy.name={strategy}", f"seed={seed}", *settings)
@@ -43,7 +43,6 @@ def runs(load_testbed, tmp_path):
             )
             frames = [Frame(1.0, user={"ue1": UserSample(total)})]
             result = result_json.document(header, scenario.network, frames, None)
-            unit = {"schema": 1} if rate_scale is None else {"schema": 2, "rate_scale": rate_scale}
             (folder / "result.json").write_text(json.dumps(result | unit))
             folders.append(folder)
         return folders
@@ -222,13 +221,24 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
 
 
 def test_runs_of_wire_rates_are_never_compared_with_runs_in_scenario_units(runs):
-    old, new = runs("none", [10, 11], rate_scale=None), runs("disjoint", [10])
+    old, new = runs("none", [10, 11], schema=1), runs("disjoint", [10])
     with pytest.raises(RequestError) as refused:
         compare.report([*old, *new])
     assert f"runs {old[0].name}, {old[1].name} hold wire rates (schema 1)" in str(refused.value)
     assert f"run {new[0].name} hold" in str(refused.value)
     assert "Repeat the runs of schema 1" in str(refused.value)
     assert "none (n = 2, wire rates)" in compare.report(old)
+
+
+def test_runs_with_handshakes_without_packets_are_named_and_never_compared_with_newer_ones(runs):
+    old, new = runs("none", [10, 11], schema=2), runs("disjoint", [10])
+    with pytest.raises(RequestError) as refused:
+        compare.report([*old, *new])
+    said = str(refused.value)
+    assert f"{old[0].name}, {old[1].name} hold handshakes without packets (schema 2)" in said
+    assert f"run {new[0].name} hold handshakes of packets (schema 3)" in said
+    assert "Repeat the runs of schema 2" in said
+    assert "none (n = 2, rate scale 1, handshakes without packets)" in compare.report(old)
 
 
 def test_every_column_says_its_rate_scale_and_scales_are_never_pooled(runs):

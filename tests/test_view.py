@@ -32,5 +32,7 @@ def test_a_scaled_run_says_what_is_scaled_and_what_is_not():
     assert "Rates on the wire are scaled by 0.25" in text
     assert "queueing delay is 4 times as long" in text
     assert labels.scale_label(0.25) == "rate scale 0.25"
-    assert labels.scale_label(None, wire_rates=True) == "wire rates"
-    assert "cannot be compared" in labels.note(None, wire_rates=True)
+    assert labels.scale_label(None, schema=1) == "wire rates"
+    assert labels.scale_label(0.25, schema=2) == "rate scale 0.25, handshakes without packets"
+    for schema in (1, 2):
+        assert "cannot be compared" in labels.note(None, schema)

@@ -28,8 +28,8 @@ from lab.errors import RequestError
 from lab.frame import Frame
 from lab.metrics import BUILT_IN, SECTIONS, Metric, Samples, of_number
 from lab.results import flips, run_folders
-from lab.results.documents import WIRE_RATES_SCHEMA, figure
-from lab.results.labels import WIRE_LABEL, heading
+from lab.results.documents import TIMED_HANDSHAKES_SCHEMA, WIRE_RATES_SCHEMA, figure
+from lab.results.labels import TIMED_LABEL, WIRE_LABEL, heading, held
 from lab.results.labels import label as metric_label
 from lab.results.statistics import MIN_RUNS, Estimate, Verdict, estimate, mean, verdict
 from lab.results.tables import markdown_table, text_table
@@ -43,7 +43,7 @@ from lab.run.reading import (
     read_lines,
     refuse_results_only,
 )
-from lab.run.result import sections
+from lab.run.result import SCHEMA, sections
 from lab.scenario import yaml_text
 from lab.scenario.loading import PROSE
 from lab.summaries import EPSILON_S, intervals, intervals_between
@@ -53,9 +53,9 @@ from lab.summaries import EPSILON_S, intervals, intervals_between
 # The runs of a group differ only in the seed. Runs that were changed by hand while they went on
 # form separate groups, with these changes (flips) in the title.
 #
-# result.json has two versions. Schema 2 holds rates in the units of the scenario file. Schema 1,
-# of an older version of the lab, holds rates on the wire: scenario rates multiplied by
-# `rate_scale`. Runs of different schemas are never compared.
+# result.json has three versions. Schema 1 held rates on the wire: scenario rates multiplied by
+# `rate_scale`. Schema 2 has rates in the units of the scenario file. Since schema 3, simulated
+# connections open with packets. Runs of different schemas are never compared.
 #
 # The content of a user's file counts as a setting: runs made before and after an edit are in two
 # groups. A run whose files were edited after its end is left out.
@@ -100,6 +100,7 @@ class Run:
     samples: str = ""  # digest of samples.jsonl; "" if the run does not say
     cc: str = ""  # the congestion control that was read back from its connections
     has_results_only: bool = False  # made with `--keep results`
+    schema: int = SCHEMA  # of result.json
 
     @property
     def scenario(self) -> str:
@@ -133,7 +134,13 @@ class Group:
     @property
     def heading(self) -> str:
         """The title of the group's column, such as `none (n = 5, rate scale 0.25)`."""
-        return f"{self.title} (n = {len(self.runs)}, {scale_text(self.rate_scale)})"
+        return f"{self.title} (n = {len(self.runs)}, {self.scale})"
+
+    @property
+    def scale(self) -> str:
+        """The rate scale in words, and what differs in runs of an older schema."""
+        is_old = self.runs[0].schema == TIMED_HANDSHAKES_SCHEMA
+        return scale_text(self.rate_scale) + (f", {TIMED_LABEL}" if is_old else "")
 
     def values(self, metric: str) -> list[float]:
         """Return the value of a metric in each run that measured it."""
@@ -229,7 +236,7 @@ def grouped(folders: Sequence[Path]) -> list[Group]:
     Edited runs are left out. Groups with the strategy `none` come first, because the first group is
     the one that all others are compared with. Of several such groups, those without changes during
     the run (flips) come first. Raise `RequestError` if a folder has no result, if all runs are
-    edited, or if some runs have schema 1 and others schema 2.
+    edited, or if the runs have different schemas.
     """
     return groups_and_left_out(folders)[0]
 
@@ -316,8 +323,8 @@ def _run(folder: Path, window: Window | None) -> Run:
         settings[FLIPS_KEY] = flips.setting(made)
     settings |= {f"{FILE_KEY}{name}": sha[:DIGITS] for name, sha in _files(result).items()}
     own, manifest = declared_metrics(folder), _manifest(folder)
-    rate_scale = None
-    if result.get("schema", WIRE_RATES_SCHEMA) > WIRE_RATES_SCHEMA:
+    rate_scale, schema = None, result.get("schema", WIRE_RATES_SCHEMA)
+    if schema > WIRE_RATES_SCHEMA:
         rate_scale = float(result["rate_scale"])
         settings[SCALE_KEY] = json.dumps(rate_scale)
     return Run(
@@ -336,6 +343,7 @@ def _run(folder: Path, window: Window | None) -> Run:
         str(result.get("samples_sha256") or ""),
         str(result.get("cc") or ""),
         has_results_only(result),
+        schema,
     )
 
 
@@ -399,15 +407,18 @@ def varied(runs: Sequence[Run]) -> list[str]:
 
 
 def refuse_mixed_schemas(runs: Sequence[Run]) -> None:
-    """Raise `RequestError` if some runs have schema 1 and others schema 2: their units differ."""
-    old = [run.run_id for run in runs if run.rate_scale is None]
-    new = [run.run_id for run in runs if run.rate_scale is not None]
-    if old and new:
-        raise RequestError(
-            f"compare: {_listed(old)} hold wire rates (schema 1), and {_listed(new)} hold rates in "
-            "scenario units (schema 2): these are different units. Repeat the runs of schema 1 "
-            "with this version, or compare runs of one schema only"
-        )
+    """Raise `RequestError` if the runs have different schemas: their numbers are not alike."""
+    by_schema: dict[int, list[str]] = {}
+    for run in runs:
+        by_schema.setdefault(run.schema, []).append(run.run_id)
+    if len(by_schema) < 2:
+        return
+    parts = [f"{_listed(by_schema[n])} hold {held(n)} (schema {n})" for n in sorted(by_schema)]
+    older = " and ".join(map(str, sorted(by_schema)[:-1]))
+    raise RequestError(
+        f"compare: {', and '.join(parts)}: these cannot be compared. Repeat the runs of schema "
+        f"{older} with this version, or compare runs of one schema only"
+    )
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -58,6 +58,7 @@ def mean_between(
 
 
 WIRE_RATES_SCHEMA = 1  # of a manifest and a result with rates on the wire
+TIMED_HANDSHAKES_SCHEMA = 2  # a simulated subflow opened after a fixed time, without packets
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.metrics import Metric, of_number
+from lab.results.documents import TIMED_HANDSHAKES_SCHEMA, WIRE_RATES_SCHEMA
 from lab.results.flips import value_text
+from lab.run.result import SCHEMA
 from lab.scenario.schema import UNITS
 
 SHORT = ("strategy.params.", "strategy.", "topology.", "multipath.")  # beginnings of paths
@@ -80,24 +82,41 @@ def heading(label: str, settings: Mapping[str, str]) -> str:
 #
 # The user interface shows rates in the units of the scenario file. On the wire, each rate is
 # multiplied by `rate_scale`. Results of schema 1, from an older version of the lab, hold wire
-# rates; they cannot be compared with newer results.
+# rates. In runs of schema 2, simulated handshakes sent no packets. Neither can be compared with
+# newer results.
 
 
-WIRE_LABEL = "wire rates"
+WIRE_LABEL, TIMED_LABEL = "wire rates", "handshakes without packets"
+HELD = {  # by schema
+    WIRE_RATES_SCHEMA: WIRE_LABEL,
+    TIMED_HANDSHAKES_SCHEMA: TIMED_LABEL,
+    SCHEMA: "handshakes of packets",
+}
 WIRE_NOTE = (
     "An older version recorded this run: its rates are wire rates, not those of the scenario. "
     "It cannot be compared with newer runs. Repeat the run to compare it."
 )
+TIMED_NOTE = (
+    "An older version recorded this run: simulated connections opened without packets. "
+    "It cannot be compared with newer runs. Repeat the run to compare it."
+)
 
 
-def note(scale: float | None, wire_rates: bool = False) -> str:
-    """Return a text that explains to the user how the rates of a run are scaled.
+def held(schema: int) -> str:
+    """Return what tells the runs of a schema from those of others."""
+    return HELD.get(schema, "results of another version")
 
-    It is "" if `scale` is 1 or None. `wire_rates` is True if the result has schema 1, whose rates
-    are those on the wire.
-    """
-    if wire_rates:
+
+def note(scale: float | None, schema: int = SCHEMA) -> str:
+    """Return a text that explains to the user how the rates of a run are scaled, and what else
+    differs in a run of an older schema. It is "" if there is nothing to explain."""
+    if schema == WIRE_RATES_SCHEMA:
         return WIRE_NOTE
+    older = TIMED_NOTE if schema == TIMED_HANDSHAKES_SCHEMA else ""
+    return " ".join(filter(None, (_scale_note(scale), older)))
+
+
+def _scale_note(scale: float | None) -> str:
     if scale in (None, 1):
         return ""
     return (
@@ -106,14 +125,14 @@ def note(scale: float | None, wire_rates: bool = False) -> str:
     )
 
 
-def scale_label(scale: float | None, wire_rates: bool = False) -> str:
-    """Return a label such as `rate scale 0.25`, or "" if `scale` is 1 or None.
-
-    If `wire_rates` is True, the result has schema 1, and the label is always `wire rates`.
-    """
-    if wire_rates:
+def scale_label(scale: float | None, schema: int = SCHEMA) -> str:
+    """Return a label such as `rate scale 0.25`, or "" if `scale` is 1 or None. The label of an
+    older schema says in what its runs differ."""
+    if schema == WIRE_RATES_SCHEMA:
         return WIRE_LABEL
-    return "" if scale in (None, 1) else f"rate scale {scale:g}"
+    scaled = "" if scale in (None, 1) else f"rate scale {scale:g}"
+    older = TIMED_LABEL if schema == TIMED_HANDSHAKES_SCHEMA else ""
+    return ", ".join(filter(None, (scaled, older)))
 
 
 def describe(mptcp: Mapping[str, Any]) -> str:

@@ -30,6 +30,7 @@ from lab.results.documents import WIRE_RATES_SCHEMA, tolerant_document
 from lab.run import process, reading
 from lab.run.reading import readable_events
 from lab.run.recorder import RUNS
+from lab.run.result import SCHEMA as RUN_SCHEMA
 
 # The index file: a TinyDB database in one JSON file that survives killed processes and full disks
 #
@@ -182,7 +183,7 @@ def _is_number(key: str) -> bool:
 # The document of a run folder in the index
 
 
-SCHEMA = 4
+SCHEMA = 5
 STARTING_S = 600.0  # an older folder without a manifest belongs to a run that never began
 UNFINISHED = ("starting", "running")
 CHANGED = "changed"  # the status of a run whose files were edited after its end
@@ -243,7 +244,8 @@ def described(folder: Path, known: Doc | None) -> Doc | None:
     doc |= {
         key: (manifest or {}).get(key) for key in SHOWN if (manifest or {}).get(key) is not None
     }
-    doc["wire_rates"] = manifest is not None and manifest.get("schema", 1) == WIRE_RATES_SCHEMA
+    doc["run_schema"] = (manifest or {"schema": RUN_SCHEMA}).get("schema", WIRE_RATES_SCHEMA)
+    doc["wire_rates"] = doc["run_schema"] == WIRE_RATES_SCHEMA
     doc[flips.FLIPS] = _flips(folder, result)
     doc |= {"status": status, "tags": noted.get("tags", []), "note": noted.get("note", "")}
     doc |= _summary(result) if result else dict.fromkeys(SUMMARY)

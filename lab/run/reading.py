@@ -117,6 +117,7 @@ class _Indexed(_Manifest, _Note):
     id: str
     stamp: list[int]
     status: str
+    run_schema: int
     wire_rates: bool
     flips: list[_Flip]
     measured_s: Number

@@ -18,7 +18,8 @@ from lab.run.report import ConnectionReport, Report
 from lab.summaries import intervals, mean
 from lab.topologies.topology import Topology
 
-SCHEMA = 2  # of manifest.json and result.json; schema 1 held wire rates
+# of manifest.json and result.json; 1 held wire rates, 2 was before handshakes were packets
+SCHEMA = 3
 
 
 @dataclass(frozen=True)

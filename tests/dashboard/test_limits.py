@@ -165,7 +165,7 @@ def test_a_damaged_index_is_rebuilt(client, runs, text):
     assert {run["id"] for run in client.get("/api/runs").json} == {"plain", "metered"}
 
 
-@pytest.mark.parametrize("field", ["started", "wire_rates", "tags", "flips", "rate_scale", "aps"])
+@pytest.mark.parametrize("field", ["started", "run_schema", "tags", "flips", "rate_scale", "aps"])
 def test_an_index_without_a_field_is_rebuilt(client, runs, field):
     listed = client.get("/api/runs").json
     for value in ({}, {field: {"x": []}}, {"schema": 1}):

@@ -19,8 +19,8 @@ def set_rates(folder, schema, scale):
 @pytest.fixture
 def scaled(runs):
     """`plain` at rate scale 1, `metered` at 0.25."""
-    set_rates(runs / "plain", 2, 1)
-    set_rates(runs / "metered", 2, 0.25)
+    set_rates(runs / "plain", 3, 1)
+    set_rates(runs / "metered", 3, 0.25)
     return runs
 
 
@@ -39,7 +39,7 @@ def test_lists_and_comparisons_say_the_scale(client, scaled):
 
 
 def test_runs_of_one_strategy_are_told_apart_by_their_scale(client, scaled):
-    set_rates(scaled / "metered", 2, 0.25)
+    set_rates(scaled / "metered", 3, 0.25)
     for name in ("manifest.json", "result.json"):
         document = json.loads((scaled / "metered" / name).read_text())
         (scaled / "metered" / name).write_text(json.dumps(document | {"strategy": "none"}))
@@ -47,12 +47,17 @@ def test_runs_of_one_strategy_are_told_apart_by_their_scale(client, scaled):
     assert [run["label"] for run in runs] == ["none rate scale 1", "none rate scale 0.25"]
 
 
-def test_runs_with_wire_rates_are_labelled_and_not_compared_with_others(client, scaled):
-    set_rates(scaled / "plain", 1, 1)
+@pytest.mark.parametrize(
+    ("schema", "words"), [(1, "wire rates"), (2, "handshakes without packets")]
+)
+def test_runs_of_older_schemas_are_labelled_and_not_compared_with_others(
+    client, scaled, schema, words
+):
+    set_rates(scaled / "plain", schema, 1)
     run = client.get("/api/runs/plain").json
-    assert run["rates"] == "wire rates"
+    assert run["rates"] == words
     assert "cannot be compared" in run["rate_note"]
     for path in ("/api/compare", "/api/compare/charts", "/compare"):
         answer = client.get(f"{path}?runs=plain,metered")
         assert answer.status_code == 422
-        assert "wire rates" in answer.text
+        assert words in answer.text
