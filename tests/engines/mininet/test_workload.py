@@ -277,3 +277,14 @@ def test_a_host_gets_one_command_at_a_time():
 
     rounds = one_each([flow("a", 1), flow("a", 2), flow("b", 1)])
     assert [[each.id for each in batch] for batch in rounds] == [["a-1", "b-1"], ["a-2"]]
+
+
+def test_a_warm_connection_is_opened_before_the_run_and_starts_later(work):
+    made = work("{user: ue1}", "{user: ue2, start_s: 4, warm: true}", "{user: ue3, start_s: 4}")
+    made.prepare()
+    made.begin()
+    made.until(5)
+    opened = {flow: at + 100 < made.zero_s for at, _, flow in made.programs.commands("connect")}
+    assert opened == {"ue1-1": True, "ue2-1": True, "ue3-1": False}
+    started = {flow: at + 100 < made.zero_s for at, _, flow in made.programs.commands("go")}
+    assert started == {"ue1-1": True, "ue2-1": False, "ue3-1": False}
