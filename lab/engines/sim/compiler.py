@@ -18,6 +18,7 @@ from lab.engines.sim.network import Network
 from lab.errors import LabError
 from lab.run.manifest import ROOT
 from lab.scenario import loading as scenario
+from lab.scenario.targets import SetLinkRate
 
 COMMAND = [sys.executable, "-m", "lab.engines.sim.compiler"]
 
@@ -70,7 +71,9 @@ def main(*laws: str) -> None:
             gc.disable()  # the compiler keeps all it makes, and scanning that takes a tenth longer
             compiled.speed_up(where)
             testbed = scenario.load("testbed_wifi_lte")
-            Network(testbed.network, testbed.multipath, [], testbed.seed).run(1)
+            network = Network(testbed.network, testbed.multipath, [], testbed.seed)
+            network.run(1)
+            network.set_link(SetLinkRate(testbed.network.links[0].id, 1))
     if not code_cache.is_complete(where):
         sys.exit(f"error: {code_cache.failure(where)}")
 

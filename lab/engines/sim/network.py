@@ -14,6 +14,7 @@ from controller.paths import Path
 from lab.engines.sim import compiled
 from lab.engines.sim.core import (
     application,
+    changed_links,
     dispatch,
     event_loop,
     events,
@@ -214,15 +215,17 @@ class Network:
 
     def set_link(self, change: LinkChange) -> None:
         """Change the rate, delay, loss or state (up or down) of a link. A new loss applies only to
-        the directions that carry data. All other changes apply to both directions."""
+        the directions that carry data, and to packets that arrive from now on. All other changes
+        apply to both directions; a new rate or delay also to packets that wait."""
         both = [hop for (name, _), hop in self.tables.links.items() if name == change.link]
         match change:
             case SetLinkRate(_, rate_bps):
                 for hop in both:
-                    hop.rate_bps = rate_bps
+                    changed_links.change(self.w, hop, rate_bps, hop.delay_ns, self.now_ns)
             case SetLinkDelay(link, delay_ns):
+                in_all_ns = self._with_cell_delay_ns(link, delay_ns)
                 for hop in both:
-                    hop.delay_ns = self._with_cell_delay_ns(link, delay_ns)
+                    changed_links.change(self.w, hop, hop.rate_bps, in_all_ns, self.now_ns)
             case SetLinkLoss(link, loss_ppm):
                 for hop in self._data_hops[link]:
                     hop.loss_ppm = loss_ppm

@@ -242,6 +242,13 @@ CASES = {
         "multipath.penalisation=true",
         "multipath.receive_buffer_kb=32",
     ),
+    "changed links": (
+        "campus",
+        "events=[{at_s: 1, target: link.a1x1-e1x1.rate_mbps, value: 1}, "
+        "{at_s: 2, target: link.a1x1-e1x1.rate_mbps, value: 40}, "
+        "{at_s: 3, target: link.c1-a1x1.delay_ms, value: 20}, "
+        "{at_s: 4, target: link.c1-a1x1.delay_ms, value: 1}]",
+    ),
 }
 
 

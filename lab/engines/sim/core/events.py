@@ -69,6 +69,26 @@ def replace_first(w: World, at_ns: int, order: int, e: Event) -> None:
     here.event = e
 
 
+@jit
+def restore_order(w: World) -> None:
+    """Make a heap of the entries again, after some were removed and the others moved up."""
+    for count in range(1, w.heap_count):
+        n, here = count, w.heap[count]
+        at_ns, order, e = here.at_ns, here.order, here.event
+        while n > 0:
+            n = (n - 1) >> 1
+            parent = w.heap[n]
+            if parent.at_ns < at_ns or (parent.at_ns == at_ns and parent.order < order):
+                break
+            here.at_ns = parent.at_ns
+            here.order = parent.order
+            here.event = parent.event
+            here = parent
+        here.at_ns = at_ns
+        here.order = order
+        here.event = e
+
+
 # --- lines
 
 

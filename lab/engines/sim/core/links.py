@@ -2,7 +2,8 @@
 link or radio channel. The switch in front of each cell has meters, which limit the rate of data.
 
 LTE is in `lte`. A first-in first-out queue needs only one event per packet, because the time at
-which a packet leaves is known when it arrives.
+which a packet leaves is known when it arrives. If the link changes meanwhile, `changed_links` moves
+these events.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ def new_packet(w: World, s: Subflow, kind: int, route: Step, size: int) -> Packe
 
 @jit
 def free_packet(w: World, p: Packet) -> None:
+    p.departs_ns = 0
     p.next = w.free_packet
     w.free_packet = p
     w.free_packets += 1
@@ -46,6 +48,7 @@ def add_packets(w: World, packets: list[Packet], arrivals: list[Event], count: i
         e.kind = at.ARRIVAL
         e.first = p
         p.arrival = e
+        p.wire = w.no_hop
         free_packet(w, p)
 
 
@@ -152,12 +155,15 @@ def cross_wire(w: World, h: Hop, p: Packet, now_ns: int) -> Packet:
         h.busy_until_ns = out_ns
         h.queue[(h.queue_head + count) % h.queue_size] = out_ns
         h.queue_count = count + 1
+    p.wire = h
+    p.departs_ns = out_ns
     out_ns += h.delay_ns
     if h.jitter_ns > 0:
         millionths = random_below(h.random, 2 * at.MILLION + 1) - at.MILLION
         out_ns += h.jitter_ns * millionths // at.MILLION
     out_ns = max(now_ns, out_ns, h.last_out_ns)
     h.last_out_ns = out_ns
+    p.out_ns = out_ns
     count_out(h, p)
     return forward(w, h.line, p, out_ns, now_ns)
 

@@ -203,6 +203,9 @@ class Packet:
     due_ns: int  # of a packet in a line: when it arrives,
     order: int  # and how many events were scheduled before
     arrival: Event  # if it arrives before another packet of its line
+    wire: Hop  # the last link that it entered,
+    departs_ns: int  # when its transmission there ends,
+    out_ns: int  # and when it is at the other end
     seq: int  # of a segment; of an acknowledgement, what the receiver expects next
     dsn: int  # data sequence number or data acknowledgement (RFC 8684)
     stamp_ns: int  # of a packet that opens a subflow: when it was sent (RFC 7323, TSval),
