@@ -80,7 +80,7 @@ class Sweep(_Form):
     cc: str | None = None
     stack: str | None = None
     seed: Annotated[int, Field(ge=0, lt=2**32)] | None = None
-    repeat: Annotated[int, Field(ge=1, le=100_000)] = 1
+    repeat: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     duration_s: float | None = None
     settings: dict[Key, Any] = Field({}, alias="set")
     grid: dict[Key, Any] = {}
