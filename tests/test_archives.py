@@ -14,12 +14,14 @@ import pytest
 from archived_runs import made
 from command_line import lab  # noqa: F401 - a fixture
 from run_edits import edit_run, seal
-from users_files import STRATEGY
+from users_files import STRATEGY, _only_built_in
 
 from dashboard import exports
 from lab.results.zips import packing, reading
 from lab.run.manifest import ROOT
 from lab.run.reading import MEASURED
+
+__all__ = ["_only_built_in"]
 
 
 @pytest.fixture

@@ -253,7 +253,10 @@ def test_the_lab_works_without_the_packages_beside_it(argv):
         [sys.executable, "-P", "-c", WITHOUT, *argv], cwd=ROOT, capture_output=True, text=True
     )
     missing = argv[0] in ("reproduce", "bench")
-    assert (done.returncode, "is missing. Copy it" in done.stderr) == (3 if missing else 0, missing)
+    assert (done.returncode, "is missing. Use a clone" in done.stderr) == (
+        3 if missing else 0,
+        missing,
+    )
     assert "Traceback" not in done.stderr
 
 

@@ -78,13 +78,13 @@ def believes_unnamed_lines(intact, last):
     return [each for each in intact.values() if each], []
 
 
-def follows_links(path, offset=0, most_bytes=-1, follow=False):
-    return read(path, offset, most_bytes, follow=True)
+def follows_links(path, follow=False):
+    return opened(path, follow=True)
 
 
 apply_event = state.ClassState.apply
 answer = rules._answer
-read = plain_file.read
+opened = plain_file.opened
 GUARDS = [  # (campaign, object, its guard, what is there instead, words of the failure)
     (roles.Roles, guard, "_may_pass", lambda path: True, ""),
     (roles.Roles, Lesson, "is_shared", lambda self, run: True, "has read"),
@@ -103,7 +103,7 @@ GUARDS = [  # (campaign, object, its guard, what is there instead, words of the 
     (honesty.Marks, grades, "_differs", lambda *_: iter(()), "points"),
     (files.Worksheets, markdown, "html", lambda text: Markup(text), "a page holds"),
     (files.Worksheets, Files, "refused", lambda self, path: "", "has run code"),
-    (files.Archives, plain_file, "read", follows_links, "outside"),
+    (files.Archives, plain_file, "opened", follows_links, "outside"),
 ]
 
 

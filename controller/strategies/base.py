@@ -23,7 +23,7 @@ def param(default: Any, unit: str, help: str, words: str = "", **bounds: Any) ->
     `words` say on a page what a symbol such as `cth` stands for; without them its name is shown.
     `bounds` are ge, gt, le and lt, as in pydantic.
     """
-    extra: dict[str, Any] = {"unit": unit, "words": words}
+    extra: dict[str, Any] = {"unit": unit} | ({"words": words} if words else {})
     return Field(default, description=help, json_schema_extra=extra, **bounds)
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lab import metrics
@@ -120,11 +119,14 @@ class Sweep(_Form):
         for each in self.points:
             yield tuple(_setting(key, value) for key, value in each.items())
         if self.random:
+            import numpy  # imported here, as the command line starts faster without it
+
             shape = self.random.samples, len(self.random.keys)
             parts = numpy.random.default_rng(self.random.seed).random(shape)
             yield from self.random.points(parts.tolist())
         if self.latin_hypercube:
-            from scipy.stats import qmc  # imported here: it takes a second
+            import numpy
+            from scipy.stats import qmc  # it takes a second
 
             cube = self.latin_hypercube
             sampler = qmc.LatinHypercube(len(cube.keys), rng=numpy.random.default_rng(cube.seed))

@@ -276,7 +276,7 @@ def _strategy(scenario: Scenario) -> list[Target]:
                 each["maximum"],
                 choices=tuple(str(choice) for choice in each["choices"] or ()),
                 help=each["help"],
-                words=each["words"],
+                words=each.get("words", ""),
             )
         )
     return rows

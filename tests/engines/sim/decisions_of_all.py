@@ -13,7 +13,7 @@ from lab.scenario.loading import Overrides
 
 from .conftest import Simulation
 
-SCENARIOS = {"campus": 2.5, "thirty_users": 0.5}
+SCENARIOS = {"campus": 3.5, "thirty_users": 0.5}
 
 
 def main(*scenarios: str) -> None:

@@ -179,3 +179,15 @@ def test_wvegas_halves_after_a_loss_down_to_two_segments():
     assert connection.after_loss() == [12]
     connection.set(connection.rows[0], 3)
     assert connection.after_loss() == [2]
+
+
+@pytest.mark.parametrize("law", ["lia", "olia", "balia", "wvegas"])
+def test_a_subflow_whose_handshake_never_ends_has_no_rtt_and_harms_no_law(paths, law):
+    run = paths(
+        {"rate_mbps": 5, "delay_ms": 10},
+        {"rate_mbps": 5, "delay_ms": 10, "loss_both": 1.0},
+        multipath={"cc": law},
+        sample_interval_s=0.5,
+    )
+    frames = run.run(4)
+    assert run.mbps(frames[4:]) > 4

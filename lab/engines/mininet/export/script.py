@@ -135,6 +135,11 @@ LEFT_OUT: dict[str, Callable[[Scenario], str]] = {
         if any(flow.kind == "on_off" for flow in each.traffic)
         else ""
     ),
+    "traffic.warm": lambda each: (
+        "No connection is opened before its traffic starts."
+        if any(flow.warm for flow in each.traffic)
+        else ""
+    ),
     "traffic.on_s": lambda each: "",  # of flows that pause
     "traffic.off_s": lambda each: "",
     "traffic.stop_s": lambda each: (

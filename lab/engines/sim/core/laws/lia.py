@@ -7,7 +7,7 @@ After a loss on a subflow, only this subflow halves its window, as Reno does.
 from __future__ import annotations
 
 from lab.engines.sim.core.jit import jit
-from lab.engines.sim.core.laws.siblings import rate, rtt_s, total_rate
+from lab.engines.sim.core.laws.siblings import can_send, rate, rtt_s, total_rate
 from lab.engines.sim.core.state import Subflow
 
 
@@ -23,6 +23,7 @@ def on_ack(s: Subflow, acked: int, now_ns: int) -> None:
     total, best = total_rate(s), 0.0
     for k in range(s.connection.count):
         r = s.connection.subflows[k]
-        best = max(best, rate(r) / rtt_s(r))
+        if can_send(r):  # others may have no RTT yet
+            best = max(best, rate(r) / rtt_s(r))
     alone = 1.0 / s.cwnd
     s.cwnd += acked * (min(best / (total * total), alone) if total > 0.0 else alone)
