@@ -14,6 +14,7 @@ from users_files import STRATEGY, _only_built_in
 from lab import extensions
 from lab.batch.jobs import Job
 from lab.batch.single import run_job
+from lab.engines import registry
 from lab.run.engine import Options
 from lab.run.manifest import ROOT
 from lab.scenario import loading
@@ -40,6 +41,7 @@ def test_files_that_are_edited_before_the_machine_starts_run_as_they_were(visibl
     digests = {each.path.name: each.sha256 for each in extensions.registered()}
     choice = Overrides("keep_all", "scalable", duration_s=4, slow_machine=True)
     scenario = loading.load("two_paths", choice)
+    registry.load_laws("mininet")  # as the command does
     strategy.write_text("this is no Python(")
     law.write_text("this is no C")
     job = Job(scenario, "mininet", Options(wait=True), tmp_path / "run", vm=True)
