@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -120,19 +120,24 @@ def _write_tables(runs: rows.Runs, folder: Path, suffix: str) -> None:
 
 
 def _written(path: Path, suffix: str, columns: Columns, each: Iterator[Row]) -> int:
-    """Write rows into a file and return how many. The file gets its name when it is complete."""
+    """Write rows into a file and return how many."""
     write = {".csv": _write_csv, ".parquet": _write_parquet}[suffix]
+    return int(written_whole(path, lambda part: write(part, columns, each)))
+
+
+def written_whole(path: Path, write: Callable[[Path], Any]) -> Any:
+    """Let `write` write a file. It gets its name when it is complete."""
     part = path.with_name(f"{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        count = write(part, columns, each)
+        found = write(part)
         part.replace(path)
     except OSError as error:
         raise LabError(f"write {path}: {error.strerror}: choose another folder") from error
     finally:
         with suppress(OSError):  # it has its name now, or was never there
             part.unlink()
-    return count
+    return found
 
 
 COMPARISON: Columns = {

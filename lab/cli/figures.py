@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from lab.errors import LabError, RequestError
+from lab.cli.export import written_whole
+from lab.errors import RequestError
 from lab.results import latex
 from lab.results.compare import Parts, Window
 from lab.results.figures import drawing, plan
@@ -67,22 +67,8 @@ def write(parts: Parts, paper: Paper, by: tuple[str, ...], window: Window | None
     if paper.latex is not None:
         plan.check_metrics(parts, paper.metric)
         text = latex.table(parts, paper.metric)
-        _written(paper.latex, lambda path: path.write_text(text, encoding="utf-8"))
+        written_whole(paper.latex, lambda path: path.write_text(text, encoding="utf-8"))
     if paper.figure is not None:
         suffix, width = paper.figure.suffix, paper.width or "column"
         panels = plan.panels(parts, plan.Asked(paper.kind, paper.metric, by, window))
-        _written(paper.figure, lambda path: drawing.draw(panels, path, suffix, width))
-
-
-def _written(target: Path, write: Callable[[Path], object]) -> None:
-    """The file gets its name when it is complete."""
-    part = target.with_name(f"{target.name}.part")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write(part)
-        part.replace(target)
-    except OSError as error:
-        raise LabError(f"write {target}: {error.strerror}: choose another folder") from error
-    finally:
-        with suppress(OSError):  # it has its name now, or was never there
-            part.unlink()
+        written_whole(paper.figure, lambda path: drawing.draw(panels, path, suffix, width))
