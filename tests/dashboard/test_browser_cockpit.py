@@ -168,7 +168,7 @@ def test_dots_flow_only_while_time_passes(page, address, client):  # noqa: F811
 
 
 def test_a_limit_is_dragged_on_its_chart(page, address, client):  # noqa: F811
-    run_id = start(client, "testbed_wifi_lte", speed=10)
+    run_id = start(client, "testbed_wifi_lte", speed=10, duration_s=6000)
     page.set_viewport_size({"width": 1440, "height": 900})
     page.goto(f"{address}/runs/{run_id}#select=user:ue4")
     until(page, lambda: page.locator("#chart-users .limit").count() == 1)
