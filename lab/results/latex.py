@@ -19,7 +19,7 @@ ESCAPED = str.maketrans(
         "\n": " ",
     }
 )
-HEAD = ("Metric", "Group", "$n$", "Mean", r"95\,\% interval", "Against the first group")
+HEAD = ("", "$n$", "Mean", r"95\,\% interval", "Against the first group")
 
 
 def escaped(text: str) -> str:
@@ -29,19 +29,20 @@ def escaped(text: str) -> str:
 
 def table(parts: Parts, metrics: Sequence[str] = ()) -> str:
     """Return a row for each metric that was measured, and group. Without `metrics`, all are there.
+    The name of a metric has a line of its own, because many tables would be wider than a page.
 
     Notes and warnings are comments below.
     """
     lines = [
         r"% needs \usepackage{booktabs}",
-        r"\begin{tabular}{llrrll}",
+        r"\begin{tabular}{lrrll}",
         r"\toprule",
         _row(HEAD),
     ]
     for by, found in parts:
         if by:
             named = ", ".join(setting_text(key, value) for key, value in by.items())
-            lines += [r"\midrule", rf"\multicolumn{{6}}{{l}}{{{escaped(named)}}} \\"]
+            lines += [r"\midrule", _line(rf"\textbf{{{escaped(named)}}}")]
         lines += _body(found, metrics or list(found.estimates))
     lines += [r"\bottomrule", r"\end{tabular}"]
     said = [text for _, found in parts for text in (*found.notes, *found.warnings)]
@@ -57,13 +58,12 @@ def _body(found: Comparison, metrics: Sequence[str]) -> Iterator[str]:
             continue
         yield r"\midrule"
         named = label(metric, own)
-        first = f"{named.text} ({named.unit})" if named.unit else named.text
+        yield _line(escaped(f"{named.text} ({named.unit})" if named.unit else named.text))
         for group, each in zip(found.groups, estimates, strict=True):
             verdict = found.verdicts.get(group.label, {}).get(metric)
             name = heading(group.label, group.settings)
             words = verdict.short if verdict else ""
-            yield _row([escaped(first), escaped(name), *_numbers(each), escaped(words)])
-            first = ""
+            yield _row([rf"\quad {escaped(name)}", *_numbers(each), escaped(words)])
 
 
 def _numbers(each: Estimate) -> tuple[str, str, str]:
@@ -77,6 +77,10 @@ def _number(value: float) -> str:
     """Three significant digits; `1.2e+06` becomes a power of ten."""
     digits, _, power = f"{value:.3g}".partition("e")
     return rf"${digits} \times 10^{{{int(power)}}}$" if power else f"${digits}$"
+
+
+def _line(text: str) -> str:
+    return rf"\multicolumn{{{len(HEAD)}}}{{l}}{{{text}}} \\"
 
 
 def _row(cells: Sequence[str]) -> str:
