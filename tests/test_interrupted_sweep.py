@@ -1,0 +1,112 @@
+"""A sweep of 2,000 runs that is interrupted nine times gives the table of an undisturbed one.
+
+Python's memory, a full queue and a slow disk matter at this size only, so the runs are real.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SWEEP = """scenario: two_paths
+duration_s: 1
+strategies: [none, loss_aware/improved]
+random:
+  samples: 100
+  seed: 5
+  keys:
+    topology.paths.2.delay_ms: {from: 5, to: 100}
+    topology.paths.2.loss: {from: 0.0001, to: 0.02, scale: log}
+repeat: 10
+keep: results
+"""
+RUNS = 2000
+HOW = ["Ctrl-C", "kill -9", "a lost worker"] * 3
+DONE = "*/*/result.json"
+
+
+def command(folder: Path, out: str) -> subprocess.Popen[bytes]:
+    argv = [
+        sys.executable,
+        "-P",
+        "-m",
+        "lab",
+        "sweep",
+        folder / "sweep.yaml",
+        "--out",
+        folder / out,
+    ]
+    with (folder / f"{out}.log").open("ab") as log:
+        return subprocess.Popen(
+            argv,
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def workers(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(each) for task in tasks for each in task.read_text().split()]
+
+
+def interrupt(running: subprocess.Popen[bytes], how: str, rng: random.Random) -> None:
+    if how == "Ctrl-C":
+        os.killpg(running.pid, signal.SIGINT)
+    elif how == "kill -9":
+        os.kill(running.pid, signal.SIGKILL)
+    else:
+        os.kill(rng.choice(workers(running.pid)), signal.SIGKILL)
+
+
+def results(folder: Path) -> dict[str, bytes]:
+    """The results without what the clock says."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("result.json")
+    }
+
+
+def table(folder: Path, out: str) -> bytes:
+    csv = folder / f"{out}.csv"
+    argv = [sys.executable, "-P", "-m", "lab", "compare", folder / out, "--csv", csv]
+    subprocess.run(
+        argv, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True, capture_output=True
+    )
+    return csv.read_bytes()
+
+
+@pytest.mark.long
+def test_nine_interruptions_change_nothing(tmp_path):
+    rng = random.Random(7)
+    (tmp_path / "sweep.yaml").write_text(SWEEP)
+    began = time.monotonic()
+    assert command(tmp_path, "undisturbed").wait() == 0
+    took_s = time.monotonic() - began
+    for how in rng.sample(HOW, len(HOW)):
+        running = command(tmp_path, "interrupted")
+        while running.poll() is None and not workers(running.pid):
+            time.sleep(0.1)
+        time.sleep(rng.uniform(0.02, 0.09) * took_s)
+        before = results(tmp_path / "interrupted")
+        assert running.poll() is None, f"it ended before {how}"
+        interrupt(running, how, rng)
+        running.wait()
+        lost = set(before) - set(results(tmp_path / "interrupted"))
+        print(how, len(before), "complete", running.returncode, "lost", len(lost))
+        assert not lost
+    assert len(results(tmp_path / "interrupted")) < RUNS
+    assert command(tmp_path, "interrupted").wait() == 0
+    undisturbed, interrupted = (results(tmp_path / each) for each in ("undisturbed", "interrupted"))
+    assert len(undisturbed) == RUNS
+    assert interrupted == undisturbed
+    assert table(tmp_path, "interrupted") == table(tmp_path, "undisturbed")
