@@ -62,7 +62,7 @@ tries_option = click.option(
     default=3,
     show_default=True,
     help="Runs of the emulation that fail or overload the machine are made so often. 0: make no "
-    "run, and write the page from those that exist (only `all`, or --engine mininet).",
+    "run, and write the page from those that exist.",
 )
 
 allow_changed_option = click.option(

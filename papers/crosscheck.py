@@ -16,61 +16,22 @@ apply the model correctly.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import lab
-from lab import sudo
-from lab.batch import jobs
-from lab.batch.jobs import Display, Job
-from lab.batch.request import Request, placed, scenarios_of
-from lab.engines import registry
-from lab.engines.mininet import in_vm
-from lab.errors import LabError, MachineLacks, RequestError, unknown
+from lab.errors import RequestError, unknown
 from lab.results.statistics import mean
 from lab.results.tables import markdown_table
 from lab.run.manifest import ROOT
-from lab.run.outcome import EXIT_INTERRUPTED, is_whole
 from lab.run.reading import read_document, read_samples
-from lab.scenario import engine_table
-from lab.vm_environment import SLOW_MACHINE
 from papers import agreement
 from papers.page_file import read_page, write_page
+from papers.paired_runs import Experiment, PairedRuns, hosts
 from papers.studies import STUDIES, Case, Measured, Metric, Study
 
-# Runs
-
-
-TRIES = 3
-
-
-def make_runs(planned: Sequence[Job], tries: int, display: Display) -> bool:
-    """Make the `planned` runs. Return False if the user interrupted.
-
-    Incomplete runs, and runs that overloaded the machine, are repeated after all others, because
-    another program may have kept the machine busy. Each run is made at most `tries` times. Usable
-    runs that exist already are not made again.
-    """
-    for round_ in range(tries):
-        if round_:
-            display.say("runs that failed or overloaded the machine are repeated")
-        ended = jobs.run_all(planned, display)
-        interrupted = any(each.exit_code == EXIT_INTERRUPTED for each in ended)
-        if interrupted or len(ended) < len(planned):
-            return False
-        if all(is_whole(each.result) for each in ended):
-            break
-    return True
-
-
-# If the emulation needs the virtual machine (VM), the VM is started once for all missing runs of a
-# study. Inside the VM, the command `crosscheck STUDY --engine mininet` makes the runs.
-
-
 RUNS = ROOT / "data" / "crosscheck"
-Folders = dict[tuple[str, str], list[Path]]  # (engine, case) -> run folders
 
 
 @dataclass(frozen=True)
@@ -78,13 +39,10 @@ class CrossCheck:
     """Makes the runs of studies, and writes docs/notebook/crosscheck.md from them. A study is one
     scenario in several cases (`papers.studies`).
 
-    Each case is run with the seeds 1 to `repeat`. The folder `runs`/ENGINE/SCENARIO/CASE has one
-    run folder per seed.
+    The folder ENGINE/SCENARIO/CASE of the runs has one run folder per seed.
     """
 
-    repeat: int
-    runs: Path
-    display: Display
+    runs: PairedRuns
 
     def make(self, names: Sequence[str], engine: str) -> bool:
         """Make the missing runs of the named studies in one engine. Return False if the user
@@ -96,7 +54,7 @@ class CrossCheck:
                     f"--engine: '{engine}' is not compared here: "
                     f"choose from {', '.join(study.engines)}"
                 )
-        return all(self._make(study, engine) for study in studies)
+        return all(self._paired(study).make(_experiments(study), (engine,)) for study in studies)
 
     def write(self, names: Sequence[str], page: Path) -> bool:
         """Make the missing runs of the named studies in both engines, and write their sections of
@@ -106,132 +64,47 @@ class CrossCheck:
         """
         sections = {}
         for study in chosen(names):
-            if not all(self._make(study, engine) for engine in study.engines):
+            runs, experiments = self._paired(study), _experiments(study)
+            if not runs.make(experiments):
                 return False
             folders = {
-                (engine, case.name): self._folders(study, case, engine)
+                (engine, case.name): [run.folder for run, _ in runs.finished(each, engine)]
                 for engine in study.engines
-                for case in study.cases
+                for case, each in zip(study.cases, experiments, strict=True)
             }
             found = {key: [read(folder) for folder in each] for key, each in folders.items()}
-            made_by = self._made_by(study, folders)
-            sections[study.scenario] = section(study, found, made_by)
+            made_on = hosts((engine, each) for (engine, _), row in folders.items() for each in row)
+            sections[study.scenario] = section(study, found, self._made_by(study, made_on))
         write_page(page, composed(read_page(page), sections))
         return True
 
-    def _make(self, study: Study, engine: str) -> bool:
-        requests = [self._request(study, case, engine) for case in study.cases]
-        real_time = engine_table.entry(engine).real_time
-        if real_time and needs_vm() and any(map(_missing, requests)):
-            return self._make_in_vm(study, engine)
-        planned = [job for request in requests for job in placed(request)]
-        return make_runs(planned, TRIES if real_time else 1, self.display)
+    def _paired(self, study: Study) -> PairedRuns:
+        return replace(self.runs, engines=study.engines)
 
-    def _make_in_vm(self, study: Study, engine: str) -> bool:
-        """Make the runs of a study in one engine inside the virtual machine. Return False if the
-        user interrupted. Raise `LabError` if the command in the virtual machine fails.
-
-        That command writes into the folder of the study, which is shared with the host.
-        """
-        shared = self._folder(study, engine)
-        shared.mkdir(parents=True, exist_ok=True)
-        slow = ["env", f"{SLOW_MACHINE}=1"] if registry.is_slow(engine, True) else []
-        argv = [*slow, sys.executable, "-m", "lab", "crosscheck", study.scenario]
-        argv += ["--repeat", str(self.repeat), "--engine", engine]
-        argv += ["--runs", str(self.runs.absolute())]
-        code = in_vm.run_in_vm(in_vm.GuestCommand(argv, shared, show=True), wait=True)
-        sudo.give_away(shared)
-        if code not in (0, EXIT_INTERRUPTED):
-            raise LabError(
-                f"crosscheck {study.scenario} in the virtual machine: it ended with status "
-                f"{code}. See {shared / 'vm'}"
-            )
-        return code == 0
-
-    def _request(self, study: Study, case: Case, engine: str) -> Request:
-        """Return a request for the runs of a case in one engine, with all seeds.
-
-        Both engines get the same rate scale: the one that the first engine of the study uses on
-        this machine.
-        """
-        request = self._unscaled_request(study, case, engine)
-        first = study.engines[0]
-        if engine == first:
-            return request
-        reference = self._unscaled_request(study, case, first)
-        rate_scale = scenarios_of(replace(reference, repeat=1))[0].rate_scale
-        return replace(request, settings=(*request.settings, f"rate_scale={rate_scale:g}"))
-
-    def _unscaled_request(self, study: Study, case: Case, engine: str) -> Request:
-        real_time = engine_table.entry(engine).real_time
-        return Request(
-            study.scenario,
-            engine,
-            (case.strategy,),
-            seed=1,
-            repeat=self.repeat,
-            duration_s=case.duration_s or study.duration_s,
-            settings=case.settings,
-            out=self._folder(study, engine) / case.name,
-            vm=real_time and needs_vm(),
-            wait=real_time,
-        )
-
-    def _folder(self, study: Study, engine: str) -> Path:
-        return self.runs / engine / study.scenario
-
-    def _folders(self, study: Study, case: Case, engine: str) -> list[Path]:
-        """Return the run folders of a case that have a result.json. They include incomplete and
-        overloaded runs."""
-        folders = [job.out for job in placed(self._request(study, case, engine))]
-        return [each for each in folders if each is not None and (each / "result.json").is_file()]
-
-    def _made_by(self, study: Study, folders: Folders) -> str:
-        """Return a sentence about how the runs were made: the command and the version of the lab
-        and, for each engine, the kernel, the processor and the git commit."""
-        made_on = hosts(
-            (engine, folder) for (engine, _), several in folders.items() for folder in several
-        )
+    def _made_by(self, study: Study, made_on: Iterable[str]) -> str:
+        """Return a sentence about how the runs were made: the command, the version of the lab, and
+        the machines."""
         return (
-            f"Made by `./run_lab.sh crosscheck {study.scenario} --repeat {self.repeat}` "
+            f"Made by `./run_lab.sh crosscheck {study.scenario} --repeat {self.runs.repeat}` "
             f"with version {lab.__version__} of the lab; {'; '.join(made_on)}."
         )
 
 
-def needs_vm() -> bool:
-    """Return True if this machine can run the emulation only inside the virtual machine."""
-    from lab.engines.mininet.install import doctor
-
-    try:
-        doctor.require_native()
-    except MachineLacks:
-        return True
-    return False
-
-
-def _missing(request: Request) -> bool:
-    return any(jobs.kept(job) is None for job in placed(request))
+def _experiments(study: Study) -> list[Experiment]:
+    return [
+        Experiment(
+            f"{study.scenario}/{case.name}",
+            study.scenario,
+            case.strategy,
+            case.settings,
+            duration_s=case.duration_s or study.duration_s,
+        )
+        for case in study.cases
+    ]
 
 
 def read(folder: Path) -> Measured:
     return Measured(read_document(folder, "result.json"), read_samples(folder))
-
-
-def hosts(folders: Iterable[tuple[str, Path]]) -> list[str]:
-    """Return where runs were made: one phrase for each combination of engine, kernel, processor and
-    git commit.
-
-    `folders` has pairs of an engine and a run folder.
-    """
-    found = set()
-    for engine, folder in folders:
-        manifest = read_document(folder, "manifest.json")
-        host, commit = manifest["host"], manifest["versions"]["commit"]
-        slower = (
-            f", clocks {host['time_dilation']:g} times slower" if "time_dilation" in host else ""
-        )
-        found.add(f"{engine} on Linux {host['kernel']}, {host['cpu']}{slower}, commit {commit}")
-    return sorted(found)
 
 
 Found = Mapping[tuple[str, str], Sequence[Measured]]  # (engine, case) -> one run per seed

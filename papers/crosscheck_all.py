@@ -31,9 +31,8 @@ from papers.agreement import (
     judged,
     shown,
 )
-from papers.crosscheck import hosts
 from papers.page_file import Row, write_page
-from papers.paired_runs import Experiment, PairedRuns
+from papers.paired_runs import Experiment, PairedRuns, hosts
 from papers.run_figures import RunFigures, read_figures, with_new, write_figures
 
 # Cases: scenarios with the strategy `none` and with their own

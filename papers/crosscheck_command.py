@@ -53,7 +53,8 @@ def main(
     elif trial.duration_s is not None:
         raise RequestError("--duration: a study has durations of its own. Write: crosscheck all")
     else:
-        crosscheck, page = CrossCheck(repeat, runs or RUNS, Terminal()), page or study_page.PAGE
+        paired = PairedRuns(repeat, runs or RUNS, Terminal(), tries=trial.tries)
+        crosscheck, page = CrossCheck(paired), page or study_page.PAGE
     if only is not None:
         return 0 if crosscheck.make(scenarios, only) else EXIT_INTERRUPTED
     if not crosscheck.write(scenarios, page):

@@ -15,11 +15,10 @@ from lab.errors import RequestError, unknown
 from lab.results.documents import FinishedRun
 from lab.results.tables import markdown_table
 from papers.base import Case, Paper
-from papers.crosscheck import hosts
 from papers.emulated_claims import CLAIMS, Restricted, chosen, fitting_cases, not_chosen, restricted
 from papers.list import PAPERS
 from papers.page_file import Row, merged, read_page, rows_below, write_page
-from papers.paired_runs import Account, Experiment, PairedRuns
+from papers.paired_runs import Account, Experiment, PairedRuns, hosts
 from papers.relations import Found, Numbers
 
 CHECKED, NOT_CHECKED, RUNS = "## Claims", "## Claims that were not checked", "## Runs"

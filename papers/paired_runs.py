@@ -1,30 +1,27 @@
 """Run the same experiments in the emulation and in the simulator, to compare the results.
 
-Both engines use the same settings, seeds, rate scale and packet scheduler. After an interruption,
-finished runs are kept, and the next call makes the others. A run that failed or overloaded the
-machine is repeated after all others. If its last attempt fails too, its folder is kept, and
-`Account` gives the reason.
+Both engines use the same settings, seeds, rate scale and packet scheduler. The runs are a batch of
+`lab.batch.jobs`: finished ones are kept, and emulations that failed or overloaded the machine are
+repeated. If the last attempt fails too, its folder is kept, and `Account` gives the reason.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from lab.batch import jobs
-from lab.batch.jobs import Display, Job
-from lab.batch.request import Request, placed, scenarios_of
+from lab.batch.jobs import TRIES, Display, Job
+from lab.batch.request import Request, placed, scenarios_of, together
 from lab.errors import MachineLacks, RequestError
 from lab.results.documents import FinishedRun
 from lab.run.reading import read_document
 from lab.scenario import engine_table
-from papers import crosscheck
-from papers.crosscheck import TRIES, make_runs
-from papers.studies import AS_LINUX, is_evidence
+from papers.studies import is_evidence
 
 
 @dataclass(frozen=True)
@@ -36,9 +33,10 @@ class Trial:
     """
 
     duration_s: float | None = None
-    tries: int = 3
+    tries: int = TRIES
 
 
+AS_LINUX = "multipath.scheduler=linux"  # the only scheduler of the kernel
 TIME = re.compile(r"^at [\d.]+ s ")  # at the start of a reason for overload
 ENGINES = ("mininet", "sim")
 
@@ -120,13 +118,10 @@ class PairedRuns:
     def make(self, experiments: Sequence[Experiment], engines: Sequence[str] = ()) -> bool:
         """Make the missing runs of all experiments. By default, the simulator makes its runs first,
         then the emulation. Return False if the user interrupted."""
-        for engine in (engines or self.engines[::-1]) if self.tries else ():
-            planned = [job for each in experiments for job in self.jobs(each, engine)]
-            _refuse_other_runs(planned)
+        for engine in (engines or self.engines[::-1]) if self.tries and experiments else ():
+            planned = together([self._request(each, engine) for each in experiments])
             self.display.say(f"{engine}: {len(experiments)} experiments, {len(planned)} runs")
-            real_time = engine_table.entry(engine).real_time
-            tries = self.tries if real_time else min(1, self.tries)
-            if not make_runs(planned, tries, self.display):
+            if not jobs.are_made(planned, self.display, self.tries):
                 return False
         return True
 
@@ -165,7 +160,7 @@ class PairedRuns:
     def _needs_vm(self) -> bool:
         """True if the emulation needs the virtual machine here. The value is cached, because
         finding out takes seconds."""
-        return crosscheck.needs_vm()
+        return needs_vm()
 
     def _request(self, experiment: Experiment, engine: str) -> Request:
         request = self._unscaled_request(experiment, engine)
@@ -190,15 +185,32 @@ class PairedRuns:
         )
 
 
-def _refuse_other_runs(planned: Sequence[Job]) -> None:
-    """Raise `RequestError` if the folder of a planned run already has a run of another experiment.
-    This happens, for example, if the scenario file was changed meanwhile."""
-    others = [str(job.out) for job in planned if jobs.is_occupied(job)]
-    if others:
-        raise RequestError(
-            f"{len(others)} run folders hold runs of another experiment, such as {others[0]}. "
-            "Remove them, or choose another folder with --runs"
+def needs_vm() -> bool:
+    """Return True if this machine can run the emulation only inside the virtual machine."""
+    from lab.engines.mininet.install import doctor
+
+    try:
+        doctor.require_native()
+    except MachineLacks:
+        return True
+    return False
+
+
+def hosts(folders: Iterable[tuple[str, Path]]) -> list[str]:
+    """Return where runs were made: one phrase for each combination of engine, kernel, processor and
+    git commit.
+
+    `folders` has pairs of an engine and a run folder.
+    """
+    found = set()
+    for engine, folder in folders:
+        manifest = read_document(folder, "manifest.json")
+        host, commit = manifest["host"], manifest["versions"]["commit"]
+        slower = (
+            f", clocks {host['time_dilation']:g} times slower" if "time_dilation" in host else ""
         )
+        found.add(f"{engine} on Linux {host['kernel']}, {host['cpu']}{slower}, commit {commit}")
+    return sorted(found)
 
 
 def _why_left_out(run: FinishedRun) -> str:

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.batch import jobs
-from lab.batch.jobs import Display
-from lab.batch.request import Request, placed
-from lab.errors import RequestError, unknown
+from lab.batch.jobs import Display, Job
+from lab.batch.request import Request, together
+from lab.errors import LabError, RequestError, unknown
 from lab.results.documents import FinishedRun
 from lab.run.manifest import ROOT
-from lab.run.outcome import Outcome
 from lab.run.reading import read_document
 from lab.scenario.engine_table import STACKS
 from papers.base import Case, Paper
@@ -27,7 +26,7 @@ from papers.relations import Numbers
 from papers.sweep_page import figure as sweep_figure
 from papers.sweep_page import figure_name, sweep_page
 from papers.sweep_table import SWEEPS
-from papers.sweeps import Measure, Point, Sweep
+from papers.sweeps import Point, Sweep
 
 PAGES = ROOT / "docs" / "notebook" / "reproduction"
 RUNS = ROOT / "data" / "reproduction"
@@ -65,21 +64,21 @@ def reproduce(
     paper = (paper.quick or paper) if quick else paper
     pairs = [(stack, case) for stack in stacks for case in paper.cases]
     with _timed(folder / WALL_TIME) as seconds:
-        outcomes = _outcomes(
+        runs = _made(
             [_request(case, repeat, folder / stack, stack) for stack, case in pairs], display
         )
-    if any(len(each) < repeat for each in outcomes):
+    if not runs:
         return None
     found: dict[str, dict[str, list[Numbers]]] = {stack: {} for stack in stacks}
-    for (stack, case), each in zip(pairs, outcomes, strict=True):
-        found[stack][case.name] = _measured(paper.measure, case, each)
+    for (stack, case), each in zip(pairs, runs, strict=True):
+        found[stack][case.name] = [paper.measure(case, run) for run in each]
     path = folders.pages / f"{name}.md"
     if is_of_more(read_page(path), repeat, found, quick):
         path = folder / f"{name}.md"
     if chart := figure(paper, found):
         write_page(path.with_suffix(".svg"), chart)
     options = _options(repeat, DEFAULT_REPEAT, stacks, tuple(STACKS), quick)
-    write_page(path, page(paper, found, _origin(repeat, outcomes, seconds(), options)))
+    write_page(path, page(paper, found, _origin(repeat, runs, seconds(), options)))
     return path
 
 
@@ -113,14 +112,15 @@ def vary(
     ]
     unique = {each.out: each for each in requests}  # series share the runs with the page's values
     with _timed(folder / f"sensitivity_{WALL_TIME}") as seconds:
-        ended = dict(zip(unique, _outcomes(list(unique.values()), display), strict=True))
-    if any(len(each) < repeat for each in ended.values()):
+        runs = _made(list(unique.values()), display)
+    if not runs:
         return None
+    ended = dict(zip(unique, runs, strict=True))
     by_point: dict[tuple[str, str, str], dict[str, list[Numbers]]] = {}
     for (stack, sweep, point, case), request in zip(steps, requests, strict=True):
         numbers = by_point.setdefault((stack, sweep.name, point.label), {})
         measure = point.measure or paper.measure
-        numbers[case.name] = _measured(measure, case, ended[request.out])
+        numbers[case.name] = [measure(case, run) for run in ended[request.out]]
     found = {
         stack: {
             sweep.name: [by_point[stack, sweep.name, point.label] for point in sweep.points]
@@ -134,7 +134,7 @@ def vary(
     for sweep in SWEEPS[name]:
         write_page(path.with_name(figure_name(paper, sweep)), sweep_figure(sweep, found))
     options = _options(repeat, SWEEP_REPEAT, stacks, ("paper",))
-    origin = _origin(repeat, list(ended.values()), seconds(), options)
+    origin = _origin(repeat, runs, seconds(), options)
     write_page(path, sweep_page(paper, SWEEPS[name], found, origin))
     return path
 
@@ -149,10 +149,6 @@ def _point_folder(folder: Path, sweep: Sweep, point: Point) -> Path:
     """Return the folder of the runs with one value of a sweep's setting. If the paper's main page
     uses this value, the folder is `folder`, which has the runs of that page."""
     return folder / "varied" / sweep.name / point.folder if point.settings else folder
-
-
-def _measured(measure: Measure, case: Case, outcomes: Sequence[Outcome]) -> list[Numbers]:
-    return [measure(case, FinishedRun(each.result, each.folder)) for each in outcomes]
 
 
 @contextmanager
@@ -171,13 +167,26 @@ def _timed(file: Path) -> Iterator[Callable[[], float]]:
         write_page(file, f"{before() + time.monotonic() - began:.1f}\n")
 
 
-def _outcomes(requests: Sequence[Request], display: Display) -> list[list[Outcome]]:
-    """Make the runs of all requests, several at a time. Return one list of outcomes for each
-    request. After an interruption, some lists are incomplete."""
-    groups = [placed(request) for request in requests]
-    ended = jobs.run_all([job for group in groups for job in group], display)
-    by_folder = {outcome.folder: outcome for outcome in ended}
-    return [[by_folder[job.out] for job in group if job.out in by_folder] for group in groups]
+def _made(requests: Sequence[Request], display: Display) -> list[list[FinishedRun]]:
+    """Make the missing runs of all requests, which have the same number of repeats. Return the runs
+    of each request, or nothing if the user interrupted. Raise `LabError` if a run failed."""
+    planned, repeat = together(requests), requests[0].repeat
+    if not jobs.are_made(planned, display):
+        return []
+    runs = [_finished(job) for job in planned]
+    return [runs[n : n + repeat] for n in range(0, len(runs), repeat)]
+
+
+def _finished(job: Job) -> FinishedRun:
+    assert job.out is not None
+    result = read_document(job.out, "result.json")
+    if result["status"] != "complete":
+        why = result.get("error") or result["status"]
+        raise LabError(
+            f"reproduce: run {job.out}: {why}. The page is unchanged, and the same command makes "
+            "only such runs again"
+        )
+    return FinishedRun(result, job.out)
 
 
 def _request(case: Case, repeat: int, runs: Path, stack: str) -> Request:
@@ -211,9 +220,9 @@ def _options(
 
 
 def _origin(
-    repeat: int, outcomes: Sequence[Sequence[Outcome]], seconds: float, options: str
+    repeat: int, runs: Sequence[Sequence[FinishedRun]], seconds: float, options: str
 ) -> Origin:
-    folders = {outcome.folder for each in outcomes for outcome in each}
+    folders = {run.folder for each in runs for run in each}
     commits = sorted(
         {str(read_document(folder, "manifest.json")["versions"]["commit"]) for folder in folders}
     )

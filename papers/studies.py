@@ -115,15 +115,13 @@ the cell. In earlier versions of the simulator, subflows joined after the start 
 filled the queue first and kept 20 % more for some 20 s. In both engines, all connections that start
 at 0 are now established before."""
 
-AS_LINUX = "multipath.scheduler=linux"  # the only scheduler of the kernel
-
 TESTBED = Study(
     "testbed_wifi_lte",
     40,
     (
-        Case("baseline", "none", ("topology.multipath=[]", AS_LINUX)),
-        Case("none", "none", (AS_LINUX,)),
-        Case("meter_throttling", "meter_throttling", (AS_LINUX,)),
+        Case("baseline", "none", ("topology.multipath=[]",)),
+        Case("none", "none"),
+        Case("meter_throttling", "meter_throttling"),
     ),
     (
         Metric(

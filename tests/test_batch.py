@@ -7,9 +7,17 @@ import json
 import os
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 from command_line import lab, start  # noqa: F401 - a fixture
+from run_edits import write_result
+
+from lab.batch import jobs
+from lab.batch.request import Request, placed
+from lab.batch.single import run_job
+from lab.run.outcome import EXIT_INTERRUPTED, is_whole
+from lab.scenario import engine_table
 
 ARGUMENTS = [
     "run",
@@ -120,3 +128,69 @@ def test_an_interruption_keeps_the_samples_and_starts_no_further_run(
     assert {run["status"] for run in json.loads(out)} == {"interrupted"}
     assert len(list(tmp_path.glob("r/*"))) < 18
     assert "Traceback" not in err
+
+
+# Emulations that fail or overload the machine
+
+
+@pytest.fixture
+def emulated(lab, monkeypatch, tmp_path):  # noqa: F811
+    """Make three runs of an engine that counts as an emulation. A function says how often each
+    seed overloads the machine; it returns the seeds in the order in which they ran, and the rest
+    of `run_each`."""
+    entry = replace(engine_table.ENGINES["fake"], real_time=True)
+    monkeypatch.setitem(engine_table.ENGINES, "fake", entry)
+
+    def make(overloads, status="complete", code=0, stop_after=None, **more):
+        made, text = [], []
+
+        class Machine:
+            def run(self, job):
+                outcome = run_job(job, lambda _: None)
+                made.append(job.scenario.seed)
+                if len(made) == stop_after:
+                    result = outcome.result | {"status": "interrupted"}
+                    write_result(outcome.folder, result)
+                    return replace(outcome, result=result, exit_code=EXIT_INTERRUPTED)
+                bad = made.count(job.scenario.seed) <= overloads.get(job.scenario.seed, 0)
+                words = {"overloaded": bad, "status": status if bad else "complete"}
+                result = outcome.result | words
+                write_result(outcome.folder, result)
+                return replace(outcome, result=result, exit_code=code if bad else 0)
+
+            def say(self, line):
+                text.append(line)
+
+        plan = placed(Request("pooling", "fake", repeat=3, duration_s=1, out=tmp_path / "r"))
+        ended = dict(jobs.run_each(plan, Machine(), **more))
+        return made, {n: is_whole(each.result) for n, each in ended.items()}, text
+
+    return make
+
+
+def test_emulations_that_overloaded_the_machine_are_repeated_after_all_others(emulated):
+    made, valid, text = emulated({1: 1, 2: 2})
+    assert made == [1, 2, 3, 1, 2, 2]
+    assert valid == {0: True, 1: True, 2: True}
+    assert text.count("runs that failed or overloaded the machine are repeated") == 2
+
+
+def test_an_emulation_that_fails_is_made_three_times_at_most(emulated):
+    made, valid, _ = emulated({2: 9}, status="failed", code=4)
+    assert made == [1, 2, 3, 2, 2]
+    assert valid == {0: True, 1: False, 2: True}
+    assert emulated({2: 9}, tries=1)[0] == [2]  # the others are kept
+
+
+def test_an_interruption_repeats_nothing_and_loses_no_outcome(emulated):
+    made, valid, _ = emulated({1: 1}, stop_after=2)
+    assert made == [1, 2]
+    assert valid == {0: False, 1: False}
+    assert emulated({}, stop_after=9)[0] == [1, 2, 3]
+
+
+def test_a_simulation_is_never_repeated(emulated, monkeypatch):
+    entry = replace(engine_table.ENGINES["fake"], real_time=False)
+    monkeypatch.setitem(engine_table.ENGINES, "fake", entry)
+    monkeypatch.setattr(jobs, "_side_by_side", jobs._in_turn)
+    assert emulated({2: 9})[0] == [1, 2, 3]

@@ -10,14 +10,14 @@ from command_line import committed, lab  # noqa: F401 - fixtures
 from run_edits import write_result
 from test_crosscheck_all import cells
 
-from lab.batch import jobs
+from lab.batch import jobs, request
 from lab.batch.request import placed
 from lab.cli.terminal import Terminal
 from lab.errors import RequestError
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome
 from lab.scenario import engine_table
-from papers import crosscheck, paired_runs
 from papers import crosscheck_command as crosschecking
+from papers import paired_runs
 from papers.crosscheck_all import Case, CrossCheckAll, cases
 from papers.paired_runs import PairedRuns, Trial
 
@@ -30,7 +30,7 @@ def engines(lab, monkeypatch):  # noqa: F811
     for name in PAIR:
         entry = replace(engine_table.ENGINES[name], schedulers=("linux",), real_time=name == "fake")
         monkeypatch.setitem(engine_table.ENGINES, name, entry)
-    monkeypatch.setattr(crosscheck, "needs_vm", lambda: False)
+    monkeypatch.setattr(paired_runs, "needs_vm", lambda: False)
 
 
 @pytest.fixture
@@ -136,7 +136,9 @@ def test_runs_of_another_experiment_are_refused_before_anything_starts(command, 
     folder = tmp_path / "runs" / "fake" / "shared_pipe" / "none-1s" / "none-1"
     manifest = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps(manifest | {"experiment": "another"}))
-    with pytest.raises(RequestError, match="1 run folders hold runs of another experiment"):
+    with pytest.raises(
+        RequestError, match="none-1 is there already and not empty: it has a run with other"
+    ):
         command("shared_pipe")
 
 
@@ -152,7 +154,7 @@ def test_runs_of_an_older_schema_are_repeated(engines, tmp_path):
 
 
 def test_both_engines_run_at_the_rate_scale_of_the_emulation(engines, monkeypatch, tmp_path):
-    monkeypatch.setattr(paired_runs.crosscheck.registry, "is_slow", lambda name, vm: name == "fake")
+    monkeypatch.setattr(request.registry, "is_slow", lambda name, vm: name == "fake")
     runs = PairedRuns(1, tmp_path, Terminal(), 1.0, PAIR)
     experiment = Case("shared_pipe", "none").experiment
     scales = {job.scenario.rate_scale for engine in PAIR for job in runs.jobs(experiment, engine)}
@@ -173,7 +175,7 @@ def test_without_tries_the_page_shows_the_runs_that_exist(engines, tmp_path):
 
 def test_the_slow_probe_for_the_virtual_machine_is_made_once(engines, monkeypatch, tmp_path):
     probes = []
-    monkeypatch.setattr(crosscheck, "needs_vm", lambda: probes.append(1) or True)
+    monkeypatch.setattr(paired_runs, "needs_vm", lambda: probes.append(1) or True)
     runs = PairedRuns(1, tmp_path, Terminal(), 1.0, PAIR)
     for case in cases(["pooling", "shared_pipe"]):
         assert all(job.vm for job in runs.jobs(case.experiment, "fake"))

@@ -1,4 +1,4 @@
-"""The command that compares both engines: its runs, one VM for all of them, interruptions."""
+"""The command that compares both engines: its runs, the virtual machine, interruptions."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from dataclasses import replace
 
 import pytest
 from command_line import lab  # noqa: F401 - a fixture
-from fake_engine import FakeEngine, Slow
+from fake_engine import FakeEngine
 from test_crosscheck import STUDY
 
 from lab.batch import jobs
+from lab.cli.terminal import Terminal
 from lab.engines.mininet.engine import MininetEngine
 from lab.engines.mininet.machine import vm_kernel
 from lab.errors import RequestError
 from lab.run.outcome import EXIT_INTERRUPTED
 from lab.scenario import engine_table
 from lab.vm_environment import SLOW_MACHINE
-from papers import crosscheck
+from papers import crosscheck, paired_runs
 from papers import crosscheck_command as crosschecking
 from papers.studies import Case, Metric, Study
 
@@ -34,7 +35,11 @@ def command(lab, monkeypatch, tmp_path):  # noqa: F811
     monkeypatch.setattr(
         crosscheck, "STUDIES", [replace(each, engines=("fake", "slow")) for each in (STUDY, other)]
     )
-    monkeypatch.setattr(crosscheck, "needs_vm", lambda: False)
+    monkeypatch.setattr(paired_runs, "needs_vm", lambda: False)
+    for name in ("fake", "slow"):
+        entry = engine_table.ENGINES[name]
+        entry = replace(entry, schedulers=("linux",), real_time=name == "fake")
+        monkeypatch.setitem(engine_table.ENGINES, name, entry)
     return lambda *names, only=None: crosschecking.main(
         names, 2, only, tmp_path / "runs", tmp_path / "crosscheck.md"
     )
@@ -79,76 +84,25 @@ def test_an_engine_that_is_not_compared_is_refused(command):
         command("testbed_wifi_lte", only="sim")
 
 
-def test_overloaded_runs_are_repeated_after_all_others(command, in_vm, monkeypatch):
-    monkeypatch.setattr(crosscheck, "needs_vm", lambda: False)
-    made, run_all = [], jobs.run_all
+def test_each_run_that_is_missing_starts_a_virtual_machine(command, monkeypatch, tmp_path):
+    monkeypatch.setattr(paired_runs, "needs_vm", lambda: True)
+    made, run_one = [], Terminal.run
 
-    def first_overloaded(requested, display):
-        outcomes = run_all(requested, display)
-        made.append([job.out.parent.name for job in requested])
-        return [
-            replace(each, result=each.result | {"overloaded": len(made) == 1}) for each in outcomes
-        ]
+    def in_vm(self, job):
+        made.append((job.vm, job.options.wait, job.scenario.rate_scale))
+        return run_one(self, replace(job, vm=False))
 
-    monkeypatch.setattr(jobs, "run_all", first_overloaded)
-    command("testbed_wifi_lte", only="slow")
-    assert made == [["baseline", "baseline", "none", "none"]] * 2
-
-
-class OneVm:
-    """Replaces the VM: run the command here, or end with an exit code as if interrupted."""
-
-    def __init__(self, run, code: int = 0) -> None:
-        self.run, self.code, self.commands = run, code, []
-
-    def run_in_vm(self, command, **_options):
-        self.commands.append((command.argv, command.shared))
-        if self.code == 0:
-            self.run()
-        return self.code
-
-
-@pytest.fixture
-def in_vm(command, monkeypatch):
-    """The real-time engine needs the VM, except inside it."""
-
-    def inside() -> None:
-        monkeypatch.setattr(crosscheck, "needs_vm", lambda: False)
-        monkeypatch.setenv(SLOW_MACHINE, "1")
-        command("testbed_wifi_lte", only="slow")
-        monkeypatch.delenv(SLOW_MACHINE)
-        monkeypatch.setattr(crosscheck, "needs_vm", lambda: True)
-
-    monkeypatch.setattr(crosscheck, "needs_vm", lambda: True)
-    monkeypatch.setitem(
-        engine_table.ENGINES, "slow", replace(engine_table.ENGINES["slow"], real_time=True)
-    )
-    monkeypatch.setattr(Slow, "is_slow", MininetEngine.is_slow)
+    monkeypatch.setattr(FakeEngine, "is_slow", MininetEngine.is_slow)
     monkeypatch.setattr(vm_kernel, "remembered_kvm", lambda: False)
-    machine = OneVm(inside)
-    monkeypatch.setattr(crosscheck.in_vm, "run_in_vm", machine.run_in_vm)
-    return machine
-
-
-def test_one_vm_makes_all_runs_of_a_study_and_none_is_started_for_nothing(command, in_vm, tmp_path):
-    assert command("testbed_wifi_lte") == 0
-    ((argv, shared),) = in_vm.commands
-    assert argv[:2] == ["env", f"{SLOW_MACHINE}=1"]
-    assert argv[3:] == [
-        *("-m", "lab", "crosscheck", "testbed_wifi_lte", "--repeat", "2", "--engine", "slow"),
-        *("--runs", str(tmp_path / "runs")),
-    ]
-    assert shared == tmp_path / "runs" / "slow" / "testbed_wifi_lte"
-    assert len(list(shared.glob("*/*/result.json"))) == 4
-    assert command("testbed_wifi_lte") == 0
-    assert len(in_vm.commands) == 1
+    monkeypatch.setattr(Terminal, "run", in_vm)
+    assert command("testbed_wifi_lte", only="fake") == 0
+    assert made == [(True, True, 0.25)] * 4
+    assert command("testbed_wifi_lte", only="fake") == 0
+    assert len(made) == 4
 
 
 def test_all_engines_run_at_the_rate_scale_of_the_first_one(command, monkeypatch, tmp_path):
     """`slow` is compared with `fake`, which runs on a slow machine at a quarter of the rates."""
-    monkeypatch.setitem(
-        engine_table.ENGINES, "fake", replace(engine_table.ENGINES["fake"], real_time=True)
-    )
     monkeypatch.setattr(FakeEngine, "is_slow", MininetEngine.is_slow)
     monkeypatch.setenv(SLOW_MACHINE, "1")
     assert command("testbed_wifi_lte") == 0
@@ -160,7 +114,13 @@ def test_all_engines_run_at_the_rate_scale_of_the_first_one(command, monkeypatch
     assert "Rate scale 0.25." in (tmp_path / "crosscheck.md").read_text()
 
 
-def test_an_interruption_in_the_vm_writes_no_page(command, in_vm, tmp_path):
-    in_vm.code = EXIT_INTERRUPTED
+def test_an_interruption_writes_no_page(command, monkeypatch, tmp_path):
+    run_one = Terminal.run
+
+    def interrupted(self, job):
+        return replace(run_one(self, job), exit_code=EXIT_INTERRUPTED)
+
+    monkeypatch.setattr(jobs, "_side_by_side", jobs._in_turn)
+    monkeypatch.setattr(Terminal, "run", interrupted)
     assert command("testbed_wifi_lte") == EXIT_INTERRUPTED
     assert not (tmp_path / "crosscheck.md").exists()

@@ -13,7 +13,7 @@ from lab.cli.terminal import Terminal
 from lab.errors import RequestError
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome
 from lab.scenario import engine_table
-from papers import crosscheck, emulated_claims
+from papers import emulated_claims, paired_runs
 from papers.base import Case, Claim, Paper, cases_of
 from papers.emulated_claims import (
     CLAIMS,
@@ -113,7 +113,7 @@ def tiny(lab, monkeypatch, tmp_path):  # noqa: F811
     monkeypatch.setitem(PAPERS, "tiny", paper)
     monkeypatch.setitem(CLAIMS, "tiny", claims)
     monkeypatch.setitem(EMULATION, "tiny", Emulation(("1", "2")))
-    monkeypatch.setattr(crosscheck, "needs_vm", lambda: False)
+    monkeypatch.setattr(paired_runs, "needs_vm", lambda: False)
     monkeypatch.setattr(jobs, "_side_by_side", jobs._in_turn)
     for name in PAIR:
         entry = replace(engine_table.ENGINES[name], schedulers=("linux",), real_time=name == "fake")

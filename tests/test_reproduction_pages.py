@@ -4,15 +4,20 @@ which runs."""
 from __future__ import annotations
 
 import json
+import time
 from xml.etree import ElementTree
 
 import pytest
 import yaml
-from command_line import committed, lab  # noqa: F401 - fixtures
+from command_line import committed, lab, start  # noqa: F401 - fixtures
 
+from lab.batch.jobs import Job
 from lab.cli.terminal import Terminal
+from lab.errors import LabError
 from lab.run import manifest
+from lab.run.engine import Options
 from lab.scenario.engine_table import STACKS
+from lab.scenario.loading import load
 from papers import (
     dtmc,
     mp_sdn,
@@ -27,7 +32,7 @@ from papers.list import PAPERS
 from papers.page import CAUSES, NOT_JUDGED, OPENINGS, UNDECIDED, Origin, figure, is_of_more
 from papers.page import page as page_of
 from papers.relations import Relation, Value
-from papers.runs import PAGES, Folders, reproduce
+from papers.runs import PAGES, Folders, _finished, reproduce
 
 NUMBERS = {  # keys that each `measure` returns
     "mp_sdn": "T sp mp un un+ ac used t1_before t2_before t2_low t1_after T_wifi1 "
@@ -112,6 +117,31 @@ def test_the_page_says_how_it_was_made(tmp_path):
         assert json.loads((run / "result.json").read_text())["stack"] == stack
         multipath = yaml.safe_load((run / "scenario.yaml").read_text())["multipath"]
         assert (multipath["stack"], multipath["penalisation"]) == (stack, penalises)
+
+
+@pytest.mark.whole
+def test_a_killed_command_continues_and_no_page_has_a_failed_run(tmp_path):
+    runs, pages = tmp_path / "runs", tmp_path / "pages"
+    words = ("--repeat", 1, "--stack", "linux", "--allow-changed", "--runs", runs, "--pages", pages)
+    killed = start("reproduce s_mptcp", *words)
+    deadline = time.monotonic() + 30
+    while len(list(runs.rglob("result.json"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    killed.kill()
+    killed.communicate()
+    made = {each: each.stat().st_mtime_ns for each in runs.rglob("result.json")}
+    assert 3 <= len(made) < len(PAPERS["s_mptcp"].cases)
+    assert not pages.exists()
+    again = start("reproduce s_mptcp", *words)
+    _, said = again.communicate(timeout=100)
+    assert again.returncode == 0, said
+    assert f"{len(made)} of 16 runs exist already" in said
+    assert {each: each.stat().st_mtime_ns for each in made} == made
+    assert "16 runs" in (pages / "s_mptcp.md").read_text()
+    path = next(iter(made))
+    path.write_text(path.read_text().replace('"complete"', '"failed"'))
+    with pytest.raises(LabError, match=f"run {path.parent}: failed. The page is unchanged"):
+        _finished(Job(load("pooling"), "sim", Options(0.0), path.parent))
 
 
 def test_a_chart_has_a_bar_for_each_value_above_or_below_zero():

@@ -8,6 +8,8 @@
 3) Simulations run in parallel on all processors; emulations run one after the other.
 4) A run whose process is killed, for example because the memory is full, is repeated alone after
    all others. If it is killed again, it has failed.
+5) An emulation that failed or overloaded the machine is repeated after all others, because another
+   program may have kept the machine busy. It is made at most `TRIES` times.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ KILLED_AFTER_S = 60.0
 ENDS_WITHIN_S = 3.0  # a worker of a command that was killed
 SAY_EACH = 100  # with more runs, progress is shown every `SAY_EVERY_S` seconds
 SAY_EVERY_S = 5.0
+TRIES = 3  # of an emulation that fails or overloads the machine
 PR_SET_PDEATHSIG = 1  # of prctl(2)
 OnProgress = Callable[[Progress], None]
 _stopped: Event  # set in each worker process
@@ -102,8 +105,14 @@ def run_all(jobs: Sequence[Job], display: Display) -> list[Outcome]:
     return [found[n] for n in sorted(found)]
 
 
+def are_made(jobs: Sequence[Job], display: Display, tries: int = TRIES) -> bool:
+    """Run all jobs as `run_each` does. Return False if the user interrupted."""
+    codes = [outcome.exit_code for _, outcome in run_each(jobs, display, tries=tries)]
+    return len(codes) == len(jobs) and EXIT_INTERRUPTED not in codes
+
+
 def run_each(
-    jobs: Sequence[Job], display: Display, executor: Executor | None = None
+    jobs: Sequence[Job], display: Display, executor: Executor | None = None, tries: int = TRIES
 ) -> Iterator[tuple[int, Outcome]]:
     """Run all jobs that have no valid run yet. Yield (number, outcome) of each job.
 
@@ -111,7 +120,7 @@ def run_each(
     has a valid run already, its outcome is that of the existing run, and it comes first. After an
     interruption, jobs that were not run are left out. Raise `RequestError`, and start nothing, if
     the folder of a job has other files, or if another process is making its run. Without an
-    `executor`, the processes of this machine make the runs.
+    `executor`, the processes of this machine make the runs. `tries` replaces `TRIES`.
     """
     refuse_occupied(jobs)
     left = []
@@ -123,10 +132,39 @@ def run_each(
             left.append(n)
     if len(left) < len(jobs):
         display.say(f"{len(jobs) - len(left)} of {len(jobs)} runs exist already")
-    shown = _Shown(display, len(jobs), len(left))
-    for n, outcome in (executor or locally)(jobs, left, display.run):
-        shown.ended(jobs[n], outcome)
-        yield n, outcome
+    yield from _tried(jobs, left, display, executor or locally, tries)
+
+
+def _tried(
+    jobs: Sequence[Job], left: Sequence[int], display: Display, executor: Executor, tries: int
+) -> Iterator[tuple[int, Outcome]]:
+    """Run the jobs whose numbers are in `left`, and repeat emulations at most `tries` times. Yield
+    the last outcome of each."""
+    while left:
+        tries -= 1
+        shown, ended, again = _Shown(display, len(jobs), len(left)), 0, dict[int, Outcome]()
+        interrupted = False
+        for n, outcome in executor(jobs, left, display.run):
+            shown.ended(jobs[n], outcome)
+            ended += 1
+            interrupted |= outcome.exit_code == EXIT_INTERRUPTED
+            if tries > 0 and _is_repeated(jobs[n], outcome):
+                again[n] = outcome
+            else:
+                yield n, outcome
+        if interrupted or ended < len(left):
+            yield from again.items()
+            return
+        if again:
+            display.say("runs that failed or overloaded the machine are repeated")
+        for n in again:
+            _remove_unusable(jobs[n])
+        left = tuple(again)
+
+
+def _is_repeated(job: Job, outcome: Outcome) -> bool:
+    ended = outcome.exit_code != EXIT_INTERRUPTED
+    return ended and engine_table.entry(job.engine).real_time and not is_whole(outcome.result)
 
 
 def locally(

@@ -63,8 +63,8 @@ def checked(request: Request) -> Sequence[Job]:
     inside `request.out`. Raise `LabError` if the engine cannot run one of the jobs.
     """
     if request.vary or request.points:
-        return _shard(_grid(request), request.shard)
-    jobs = _shard(placed(request), request.shard)
+        return part(_grid(request), request.shard)
+    jobs = part(placed(request), request.shard)
     if len(jobs) == 1 and request.shard is None:
         return [replace(jobs[0], out=request.out)]
     if request.out is not None and (request.out / "scenario.yaml").exists():
@@ -90,7 +90,16 @@ def _grid(request: Request) -> Plan:
     return Plan(groups, _made(request))
 
 
-def _shard(jobs: Plan, shard: str | None) -> Plan:
+def together(requests: Sequence[Request]) -> Plan:
+    """Return the jobs of several requests, placed as by `placed`, one request after the other.
+
+    The requests have the same engine, options and number of repeats.
+    """
+    groups = [group for request in requests for group in _admitted(request)]
+    return Plan(groups, _made(requests[0]))
+
+
+def part(jobs: Plan, shard: str | None) -> Plan:
     """Return the jobs of one part, such as "3/10". Neighbours are in different parts, because they
     take a similar time."""
     if shard is None:
@@ -109,7 +118,7 @@ def placed(request: Request) -> Plan:
     Even a single job gets such a folder, whereas `checked` would place its run in `request.out`
     itself. Raise `LabError` if the engine cannot run one of the jobs.
     """
-    return Plan(_admitted(request), _made(request))
+    return together([request])
 
 
 def scenarios_of(request: Request) -> list[Scenario]:

@@ -23,6 +23,7 @@ from lab.cli.terminal import Terminal
 from lab.run.manifest import ROOT, commit
 from papers import crosscheck
 from papers.crosscheck import RUNS, CrossCheck, read
+from papers.paired_runs import PairedRuns
 from papers.studies import TWO_PATHS, Measured
 
 AT_ONCE = 4
@@ -102,7 +103,7 @@ def _measured(document: dict[str, Any]) -> Measured:
 def main(seeds: int = 3, runs: Path = RUNS, page: Path = crosscheck.PAGE) -> None:
     kernel = runs / "kernel" / TWO_PATHS.scenario
     make(seeds, kernel)
-    if not CrossCheck(seeds, runs, Terminal()).make([TWO_PATHS.scenario], "sim"):
+    if not CrossCheck(PairedRuns(seeds, runs, Terminal())).make([TWO_PATHS.scenario], "sim"):
         raise SystemExit("the simulator's runs were interrupted")
     command = f"PYTHONPATH=.:tests .venv/bin/python -m emulation.kernel_witness {seeds}"
     made_by = (
