@@ -126,7 +126,7 @@ def test_other_versions_are_named(lab, content, tmp_path):  # noqa: F811
 @pytest.mark.parametrize(
     ("file", "old", "new", "says"),
     [
-        ("manifest.json", b'"engine": "sim"', b'"engine": "mininet"', "measures in real time"),
+        ("manifest.json", b'"engine": "sim"', b'"engine": "mininet"', "name two engines"),
         ("manifest.json", b'"experiment": "', b'"experiment": "0', "another experiment"),
         ("manifest.json", b'"extensions": []', b'"extensions": [{}]', "a file of it is wrong"),
         ("manifest.json", b'"engine": "sim"', b'"engine": "/etc"', "unknown"),

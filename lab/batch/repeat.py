@@ -58,15 +58,21 @@ def make_again(folder: Path, repeated: Path) -> None:
             f"repeat run {folder.name}: it ended as {result['status']}, at a moment that nothing "
             "recorded. Only runs that were complete or stopped on the page can be repeated"
         )
-    scenario = load(str(folder / "scenario.yaml"))
+    scenario = scenario_of(folder)
+    outcome = _run(scenario, manifest["engine"], repeated, Replay(events))
+    if has_results_only(result):
+        keep_results(repeated, outcome.result)
+
+
+def scenario_of(folder: Path) -> Scenario:
+    """Return the scenario of a run. Raise `RequestError` if it is not the one of its manifest."""
+    scenario, manifest = load(str(folder / "scenario.yaml")), read_document(folder, "manifest.json")
     if experiment(scenario, manifest["engine"]) != manifest["experiment"]:
         raise RequestError(
             f"repeat run {folder.name}: scenario.yaml is another experiment than manifest.json "
             "says. A file of your own that it uses has changed, or the folder was edited"
         )
-    outcome = _run(scenario, manifest["engine"], repeated, Replay(events))
-    if has_results_only(result):
-        keep_results(repeated, outcome.result)
+    return scenario
 
 
 def _messages(folder: Path, result: Line) -> list[Line]:

@@ -32,11 +32,11 @@ Each folder with a `manifest.json` is a run; docs/formats.md of the lab describe
     ./run_lab.sh verify THIS_FILE.zip
 
 The first line, in the unpacked folder, checks that no file was changed. The second, in the folder
-of the lab, checks it too, makes each simulated run again from its scenario, its seed and its
-changes by hand, and says what differs. `versions.json` says which versions made the runs, and
-`locks/` has every package with its version and digest. `CITATION.cff` says how to cite the lab.
-`ro-crate-metadata.json` describes the runs for programs (RO-Crate 1.1, Process Run Crate 0.5): name
-your licence there before you publish.
+of the lab, checks it too, makes each run again from its scenario, its seed and its changes by hand,
+and says what differs; docs/results.md of the lab says how emulations are compared. `versions.json`
+says which versions made the runs, and `locks/` has every package with its version and digest.
+`CITATION.cff` says how to cite the lab. `ro-crate-metadata.json` describes the runs for programs
+(RO-Crate 1.1, Process Run Crate 0.5): name your licence there before you publish.
 """
 
 

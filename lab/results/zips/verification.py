@@ -1,11 +1,15 @@
-"""Check a zip archive of runs: first its digests, then each simulated run by making it again."""
+"""Check a zip archive of runs: first its digests, then each run by making it again.
+
+A simulation must give the same bytes; `lab.results.zips.emulated` says how emulations are compared.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,8 +17,10 @@ from lab import extensions, plain_file
 from lab.batch import repeat
 from lab.errors import LabError, RequestError, show
 from lab.extensions import COPIES, TRUST
-from lab.results import run_folders
-from lab.results.zips import differences
+from lab.results import compare, run_folders
+from lab.results.compare import Run
+from lab.results.zips import differences, emulated
+from lab.results.zips.emulated import Machine, Repeated
 from lab.results.zips.names import key
 from lab.results.zips.reading import unpack
 from lab.run.reading import changed, changed_text, read_document
@@ -28,19 +34,21 @@ CODE, AGAIN, OLD = "code", "again", "archive"  # folders below the place of a ve
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found out about a run, or about a file beside the runs."""
+    """What was found out about a run, about `runs` emulated runs that differ only in the seed, or
+    about a file beside the runs."""
 
     name: str
     verdict: Verdict
     reasons: tuple[str, ...] = ()
     versions: str = ""
+    runs: int = 1
 
 
-def verified(path: Path, place: Path) -> Iterator[Checked]:
+def verified(path: Path, place: Path, machine: Machine) -> Iterator[Checked]:
     """Unpack the archive at `path` into the empty folder `place`, and check it.
 
-    Yield first each file whose digest is wrong, then each run. Raise `RequestError` if the file is
-    no archive of runs.
+    Yield first each file whose digest is wrong, then each simulated run, then emulated runs. Raise
+    `RequestError` if the file is no archive of runs.
     """
     folder = place / OLD
     folder.mkdir(mode=0o700)
@@ -49,12 +57,16 @@ def verified(path: Path, place: Path) -> Iterator[Checked]:
         yield Checked(name, "differs", (_about_digest(name, found.digests, found.promised),))
     if more := found.differing[MOST_DIGESTS:]:
         yield Checked(f"{len(more)} more files", "differs", ("their digests differ",))
+    emulations = []
     for run in run_folders.below(folder):
         name = run.relative_to(folder).as_posix()
         if any(each.startswith(f"{name}/") for each in found.differing):
             yield Checked(name, "differs", ("its files are not those that were exported",))
+        elif _is_emulated(run):
+            emulations.append(run)
         else:
-            yield _checked(name, run, place)
+            yield _guarded(name, place, partial(_simulated, name, run, place))
+    yield from _emulated(emulations, place, machine)
 
 
 def _about_digest(name: str, digests: Mapping[str, str], promised: Mapping[str, str]) -> str:
@@ -63,22 +75,29 @@ def _about_digest(name: str, digests: Mapping[str, str], promised: Mapping[str, 
     return "its digest differs" if name in promised else "it was added later"
 
 
-def _checked(name: str, run: Path, place: Path) -> Checked:
+def _guarded(name: str, place: Path, check: Callable[[], Checked]) -> Checked:
+    """Return what `check` finds out, or why the run was not made again."""
     try:
-        manifest, result = read_document(run, "manifest.json"), read_document(run, "result.json")
-        if edited := changed(run, result):
-            return Checked(name, "differs", (changed_text(edited),))
-        _check_engine(str(manifest.get("engine")))
-        _register(manifest, run, place / CODE)
-        again = place / AGAIN / name
-        again.mkdir(mode=0o700, parents=True)
-        repeat.make_again(run, again)
-        versions = _versions(manifest, read_document(again, "manifest.json"))
-        found = tuple(differences.between(run, again))
+        return check()
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         return Checked(name, "not repeated", (f"a file of it is wrong: {show(str(error))}",))
     except LabError as error:
         return Checked(name, "not repeated", (_without(place, str(error)),))
+
+
+def _simulated(name: str, run: Path, place: Path) -> Checked:
+    manifest, result = read_document(run, "manifest.json"), read_document(run, "result.json")
+    if edited := changed(run, result):
+        return Checked(name, "differs", (changed_text(edited),))
+    _register(manifest, run, place / CODE)
+    again = place / AGAIN / name
+    again.mkdir(mode=0o700, parents=True)
+    repeat.make_again(run, again)
+    versions = _versions(manifest, read_document(again, "manifest.json"))
+    return _found(name, tuple(differences.between(run, again)), versions)
+
+
+def _found(name: str, found: tuple[str, ...], versions: str) -> Checked:
     more = (f"{len(found) - MOST_DIFFERENCES} more differences",)
     reasons = found[:MOST_DIFFERENCES] + (more if len(found) > MOST_DIFFERENCES else ())
     return Checked(name, "differs" if found else "same", reasons, versions)
@@ -88,12 +107,65 @@ def _without(place: Path, text: str) -> str:
     return text.replace(f"{place / OLD}/", "").replace(f"{place}/", "")
 
 
-def _check_engine(engine: str) -> None:
-    if engine_table.entry(engine).real_time:
-        raise RequestError(
-            f"engine '{engine}' measures in real time, so no second run has the same bytes. Its "
-            "digests are right. Make it again with `run`, and `compare` both"
-        )
+# Emulations
+
+
+def _is_emulated(run: Path) -> bool:
+    try:
+        return engine_table.entry(str(read_document(run, "manifest.json").get("engine"))).real_time
+    except LabError:
+        return False  # `_simulated` says what is wrong
+
+
+def _emulated(folders: Sequence[Path], place: Path, machine: Machine) -> Iterator[Checked]:
+    """Check emulated runs in groups that differ only in the seed."""
+    runs: list[Run] = []
+    for folder in folders:
+        name = _name_of(folder, place)
+        try:
+            run = _read(folder)
+        except compare.Edited as error:
+            yield Checked(name, "differs", (str(error),))
+        except LabError as error:
+            yield Checked(name, "not repeated", (_without(place, str(error)),))
+        else:
+            if why := emulated.useless(run, runs):
+                yield Checked(name, "not repeated", (why,))
+            else:
+                runs.append(run)
+    for group in emulated.groups(runs):
+        yield _guarded_group(group, place, machine)
+
+
+def _read(folder: Path) -> Run:
+    run, manifest = compare.read_run(folder), read_document(folder, "manifest.json")
+    if run.engine != manifest["engine"]:
+        raise RequestError("its manifest.json and result.json name two engines")
+    return run
+
+
+def _guarded_group(group: Sequence[Run], place: Path, machine: Machine) -> Checked:
+    more = f" and {len(group) - 1} more" if len(group) > 1 else ""
+    name = f"{_name_of(group[0].folder, place)}{more}"
+    found = _guarded(name, place, partial(_group, name, group, place, machine))
+    return replace(found, runs=len(group))
+
+
+def _group(name: str, group: Sequence[Run], place: Path, machine: Machine) -> Checked:
+    for run in group:
+        _register(read_document(run.folder, "manifest.json"), run.folder, place / CODE)
+    new = emulated.make_again([_repeated(run, place) for run in group], machine)
+    one, other = (read_document(runs[0].folder, "manifest.json") for runs in (group, new))
+    return _found(name, tuple(emulated.differences(group, new)), _versions(one, other))
+
+
+def _repeated(run: Run, place: Path) -> Repeated:
+    again = place / AGAIN / _name_of(run.folder, place)
+    return Repeated(run, repeat.scenario_of(run.folder), again)
+
+
+def _name_of(folder: Path, place: Path) -> str:
+    return folder.relative_to(place / OLD).as_posix()
 
 
 # Code of somebody else
