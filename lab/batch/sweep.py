@@ -118,14 +118,13 @@ class Sweep(_Form):
             yield from ranges(self.grid.items())
         for each in self.points:
             yield tuple(_setting(key, value) for key, value in each.items())
-        if self.random:
+        if self.random or self.latin_hypercube:
             import numpy  # imported here, as the command line starts faster without it
-
+        if self.random:
             shape = self.random.samples, len(self.random.keys)
             parts = numpy.random.default_rng(self.random.seed).random(shape)
             yield from self.random.points(parts.tolist())
         if self.latin_hypercube:
-            import numpy
             from scipy.stats import qmc  # it takes a second
 
             cube = self.latin_hypercube
