@@ -83,6 +83,7 @@ def test_means_whose_intervals_miss_each_other_differ(archive, machine, mbps, co
     assert got.exit_code == code, got.output
     assert (" in 5 runs, now " in got.stderr) == (code == 4)
     if code:
+        assert "differs: runs/none-1 and 4 more: 4 of 8 numbers differ" in got.stderr
         assert "differs: runs/none-1 and 4 more: throughput_mbps: 12.9 [12.4, 13.4]" in got.stderr
         assert "0 same, 5 differs, 0 not repeated" in got.stdout
 

@@ -114,10 +114,16 @@ def differences(old: Sequence[Run], new: Sequence[Run]) -> Iterator[str]:
         one, other = (_facts(runs, fact) for runs in (old, new))
         if one != other:
             yield f"{fact}: {', '.join(sorted(one))}, now {', '.join(sorted(other))}"
-    for path in dict.fromkeys(path for run in (*old, *new) for path in run.metrics):
-        before, now = (estimate(_values(runs, path)) for runs in (old, new))
-        if _differ(before, now, len(old), len(new)):
-            yield f"{path}: {_text(before)}, now {_text(now)}"
+    paths = dict.fromkeys(path for run in (*old, *new) for path in run.metrics)
+    estimates = [
+        (path, estimate(_values(old, path)), estimate(_values(new, path))) for path in paths
+    ]
+    measured = [each for each in estimates if each[1].n or each[2].n]
+    differing = [each for each in measured if _differ(each[1], each[2], len(old), len(new))]
+    if differing:
+        yield f"{len(differing)} of {len(measured)} numbers differ"
+    for path, before, now in differing:
+        yield f"{path}: {_text(before)}, now {_text(now)}"
 
 
 def _job(each: Repeated, machine: Machine) -> Job:
