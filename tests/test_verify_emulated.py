@@ -155,15 +155,16 @@ def test_an_interruption_gives_no_verdict(archive, machine):
 def test_runs_that_say_nothing_about_the_network_do_not_count(archive, tmp_path):
     archive()
     first, other = (compare.read_run(tmp_path / "runs" / f"none-{seed}") for seed in (1, 2))
-    assert emulated.useless(first, [other]) == ""
+    assert emulated.useless(first, {emulated.measured(other)}) == ""
     for change, why in (
         ({"status": "interrupted"}, "ended as interrupted"),
         ({"overloaded": True}, "overloaded the machine"),
         ({"samples": other.samples}, "a copy of another run"),
+        ({"samples": ""}, "lacks the digest"),
         ({"settings": {**first.settings, compare.FLIPS_KEY: "[]"}}, "changed by hand"),
         ({"schema": 1}, "on the wire"),
     ):
-        assert why in emulated.useless(replace(first, **change), [other])
+        assert why in emulated.useless(replace(first, **change), {emulated.measured(other)})
 
 
 def test_a_run_of_two_engines_is_refused(archive, tmp_path, lab):  # noqa: F811

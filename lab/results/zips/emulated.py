@@ -17,7 +17,7 @@ five runs, and in fewer with more.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,8 +56,14 @@ class Repeated:
     again: Path
 
 
-def useless(run: Run, others: Iterable[Run]) -> str:
-    """Return why a run of the archive cannot be compared with new ones, or ""."""
+def measured(run: Run) -> tuple[str, str]:
+    """Return the settings and the digest of the samples of a run, which only copies share."""
+    return json.dumps(run.settings, sort_keys=True), run.samples
+
+
+def useless(run: Run, others: Collection[tuple[str, str]]) -> str:
+    """Return why a run of the archive cannot be compared with new ones, or "". `others` has what
+    `measured` returns for the runs before it."""
     if run.status != "complete":
         return f"it ended as {run.status}"
     if run.overloaded:
@@ -66,7 +72,9 @@ def useless(run: Run, others: Iterable[Run]) -> str:
         return "it was changed by hand, and an emulation is not changed again"
     if run.schema <= WIRE_RATES_SCHEMA:
         return "its rates are those on the wire, as before version 0.2"
-    if run.samples in {each.samples for each in others if each.settings == run.settings} - {""}:
+    if not run.samples:
+        return "its result.json lacks the digest of its samples"
+    if measured(run) in others:
         return "it is a copy of another run"
     return ""
 
@@ -75,7 +83,7 @@ def groups(runs: Iterable[Run]) -> list[list[Run]]:
     """Return the runs in groups that differ only in the seed."""
     found: dict[str, list[Run]] = {}
     for run in runs:
-        found.setdefault(json.dumps(run.settings, sort_keys=True), []).append(run)
+        found.setdefault(measured(run)[0], []).append(run)
     return list(found.values())
 
 

@@ -119,7 +119,7 @@ def _is_emulated(run: Path) -> bool:
 
 def _emulated(folders: Sequence[Path], place: Path, machine: Machine) -> Iterator[Checked]:
     """Check emulated runs in groups that differ only in the seed."""
-    runs: list[Run] = []
+    runs: dict[tuple[str, str], Run] = {}
     for folder in folders:
         name = _name_of(folder, place)
         try:
@@ -132,8 +132,8 @@ def _emulated(folders: Sequence[Path], place: Path, machine: Machine) -> Iterato
             if why := emulated.useless(run, runs):
                 yield Checked(name, "not repeated", (why,))
             else:
-                runs.append(run)
-    for group in emulated.groups(runs):
+                runs[emulated.measured(run)] = run
+    for group in emulated.groups(runs.values()):
         yield _guarded_group(group, place, machine)
 
 
