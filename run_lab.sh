@@ -104,7 +104,7 @@ test)
     status=0
     "$py" -m pytest -m "not emulation and not long and not oracle" --numprocesses=auto --dist=loadfile || status=$?
     emulation=0
-    "$py" -m pytest -m "emulation and not long" || emulation=$?
+    "$py" -m pytest -m "emulation and not long" --durations=15 || emulation=$?
     case $emulation in # tests/emulation_failures.py
     75)
         say "the kernel of an emulated virtual machine panicked: the tests that failed run once more"

@@ -204,6 +204,7 @@ def test_the_last_answers_are_kept(tmp_path):
     assert made == [*several, 0]
 
 
+@pytest.mark.long
 def test_a_run_ten_times_as_long_takes_no_more_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(thinning, "FULL_BYTES", 10_000)
     monkeypatch.setattr(thinning, "THIN_BYTES", 20_000)

@@ -165,7 +165,7 @@ def campaign(tmp_path, monkeypatch, capsys, *words):
     }
 
 
-@pytest.mark.whole
+@pytest.mark.long
 def test_what_the_tests_miss_is_printed(small_lab, tmp_path, monkeypatch, capsys):
     out, verdicts = campaign(tmp_path, monkeypatch, capsys)
     assert verdicts.pop("while number < 0:") != "killed"
@@ -197,7 +197,7 @@ def test_a_test_that_fails_anyway_notices_nothing(small_lab, tmp_path, monkeypat
     assert verdicts["return 7"] == "reached by no test"
 
 
-@pytest.mark.whole
+@pytest.mark.long
 def test_a_campaign_goes_on_after_its_last_line(small_lab, tmp_path, monkeypatch, capsys):
     record = tmp_path / "record.jsonl"
     words = ["--record", str(record)]

@@ -94,6 +94,7 @@ def latest_marks(client, run_id):
     return [str(max(n for n, title in enumerate(titles, 1) if title == each)) for each in changes]
 
 
+@pytest.mark.long
 def test_suggestions_are_clicked_in_all_orders(page, address, client):  # noqa: F811
     """This engine refuses the third suggestion. Suggestions and marks have the same numbers."""
     start_run(page, address)

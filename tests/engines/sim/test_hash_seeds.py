@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from controller.strategies import STRATEGIES
+from controller.strategies import BUILT_IN
 
 TESTS = Path(__file__).resolve().parents[2]
 PROGRAM = "engines.sim.decisions_of_all"
@@ -27,4 +27,4 @@ def test_events_are_the_same_with_other_hash_seeds():
     assert [each.returncode for each in running] == [0, 0]
     for one, other in zip(first, second, strict=True):
         assert one == other
-    assert all(f'"campus", "{name}"' in "\n".join(first) for name in STRATEGIES)
+    assert all(f'"campus", "{name}"' in "\n".join(first) for name in BUILT_IN)

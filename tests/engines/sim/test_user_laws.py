@@ -161,7 +161,7 @@ print(compiled.is_fast(), state)
 """
 
 
-@pytest.mark.whole
+@pytest.mark.long
 def test_a_users_law_gives_the_same_bytes_interpreted_and_compiled(scalable, tmp_path):
     """Equal records after ten seconds with losses. The compiler's cache is named after the
     law, too."""
