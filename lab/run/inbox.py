@@ -5,11 +5,15 @@ folder `inbox` of the run folder.
 {"control": "stop"}                              end the run now, keep what was measured
 {"control": "pause"}                             simulated runs only; also {"control": "resume"}
 {"control": "speed", "value": 10}                simulated runs only
+
+In a race (`lab.run.lanes`), a change can have `after_s`: the lane makes it at its first sample after
+this simulated time.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +21,7 @@ from typing import Any
 
 from controller.bounded_json import JsonRefused, parse_object
 from lab import plain_file
-from lab.errors import RequestError
+from lab.errors import RequestError, show
 
 MOST_BYTES = 65_536  # a longer message is refused
 
@@ -42,15 +46,18 @@ def send(folder: Path, message: dict[str, Any]) -> str:
     return seq
 
 
-def receive(folder: Path) -> Iterator[tuple[str, dict[str, Any], str]]:
+def receive(folder: Path, now_s: float = math.inf) -> Iterator[tuple[str, dict[str, Any], str]]:
     """Yield the messages in the inbox of a run, the oldest first, as (number, message, problem).
 
-    `problem` is "" for a usable message. Otherwise it says what is wrong with the file, and
-    `message` is empty. The file of a message is deleted when the caller asks for the next message.
+    Changes that are for a later simulated time than `now_s` stay there. `problem` is "" for a
+    usable message. Otherwise it says what is wrong with the file, and `message` is empty. The file
+    of a message is deleted when the caller asks for the next message.
     By then the caller must have recorded the message, so that no message is lost.
     """
     for path in sorted((folder / "inbox").glob("*.json")):
         message, problem = _read(path)
+        if message.get("after_s", -1) >= now_s:
+            continue
         try:
             yield _text(path.stem), message, problem
         finally:
@@ -74,6 +81,8 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
         return {}, f"read {name}: {error}"
     if not ("target" in message or "control" in message):
         return {}, f'{name} holds neither {{"target", "value"}} nor {{"control"}}'
+    if not isinstance(message.get("after_s", 0.0), int | float):
+        return {}, f"{name}: after_s {show(message['after_s'])} is no time in s"
     return message, ""
 
 

@@ -18,6 +18,7 @@ from controller import units
 from lab import __version__, installed, metrics
 from lab.inputs import short_names
 from lab.run import process
+from lab.run.lanes import LANES
 from lab.run.result import SCHEMA
 from lab.scenario.loading import experiment, input_files, user_files
 from lab.scenario.schema import Scenario
@@ -72,6 +73,7 @@ def manifest(run_id: str, scenario: Scenario, engine: str, started: float) -> di
         "pid_started": process.started(os.getpid()),
         "boot_id": process.boot_id(),
         **({"started_by": os.environ[STARTED_BY]} if STARTED_BY in os.environ else {}),
+        **({"lanes": os.environ[LANES].split(",")} if LANES in os.environ else {}),
         "versions": {
             "lab": lab.__version__,
             "python": platform.python_version(),

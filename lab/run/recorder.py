@@ -80,6 +80,7 @@ class Recorder:
             if lost
             else manifest(self.run_id, scenario, engine, self.started)
         )
+        self.lanes: tuple[str, ...] = tuple(self._manifest.get("lanes", ()))  # of its race
         self._open: dict[str, TextIO] = {}
         self.broken: LabError | None = None
         self.on_log: Callable[[str], None] = lambda _: None  # called with every line of the log

@@ -28,6 +28,7 @@ from lab.frame import Frame
 from lab.run import inbox
 from lab.run.engine import Answer, Engine
 from lab.run.flipping import Flipping
+from lab.run.lanes import Lanes, turn
 from lab.run.outcome import Outcome, Progress, conclude
 from lab.run.pace import CONTROLS, Pace
 from lab.run.recorder import Recorder
@@ -105,6 +106,7 @@ class _Run:
             on_progress,
         )
         self.replay = replay
+        self.lanes = Lanes(recorder.folder, recorder.lanes)
         self.now = 0.0
         self.stop_requested = False
         self.error: LabError | None = None
@@ -170,9 +172,10 @@ class _Run:
                 metrics.with_computed(frame.in_scenario_units(scale))
                 for frame in self.engine.advance(until)
             ]
-            for frame in frames:
-                self.recorder.sample(frame)
-            self.now = until
+            with turn(self.lanes.folders):
+                for frame in frames:
+                    self.recorder.sample(frame)
+                self.now = until
             self._wait_until_due()
             self._follow_engine()
             left = (scenario.duration_s - until) * (time.monotonic() - began) / until
@@ -198,12 +201,15 @@ class _Run:
             self.flips.from_scenario(t, event.target, event.value)
 
     def _wait_until_due(self) -> None:
-        """Wait until real time has caught up with the simulated time. Apply messages while
-        waiting."""
+        """Wait until real time has caught up with the simulated time, and the other lanes of a race
+        with this one. Apply messages while waiting."""
         self._apply_due()
-        while self.pace and not self.stop_requested and (wait_s := self.pace.wait_s(self.now)) > 0:
+        while self.pace and not self.stop_requested and (wait_s := self._wait_s(self.pace)) > 0:
             time.sleep(min(wait_s, POLL_INBOX_EVERY_S))
             self._apply_due()
+
+    def _wait_s(self, pace: Pace) -> float:
+        return pace.wait_s(self.now) or self.lanes.wait_s(self.now)
 
     def _apply_due(self) -> None:
         """Make the changes of the scenario that are due, then those in the inbox."""
@@ -221,6 +227,8 @@ class _Run:
     def _messages(self) -> Iterable[Message]:
         if self.replay:
             return self.replay.messages(self.now)
+        if self.lanes.folders:
+            return inbox.receive(self.recorder.folder, self.now)
         waiting = self.inbox_changes.may_have_changed()
         return inbox.receive(self.recorder.folder) if waiting else ()
 
