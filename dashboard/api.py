@@ -18,6 +18,7 @@ from dashboard import (
     flips,
     group_charts,
     openapi,
+    races,
     scenario_pages,
     stream,
     view,
@@ -257,6 +258,33 @@ def export(id: str) -> Any:
     pieces = make(folder)
     first = next(pieces)  # an error in the run becomes the answer, not a cut file
     return Response(chain([first], pieces), mimetype=mimetype, headers=headers)
+
+
+@route(
+    "POST",
+    "/api/races",
+    "Start two to four runs side by side: one seed, one clock, other strategies or settings.",
+    body=races.RaceRequest,
+    status=201,
+)
+def start_race() -> Any:
+    ids = races.start(_launcher(), store(), body(races.RaceRequest))
+    store().refresh()
+    return {"ids": ids, "url": f"/race?runs={','.join(ids)}"}
+
+
+@route(
+    "POST",
+    "/api/races/flips",
+    "Change a target in some lanes of a race, at the same simulated time.",
+    body=races.LaneFlip,
+    status=202,
+)
+def flip_lanes() -> Any:
+    change = body(races.LaneFlip)
+    loading.refuse_code_paths({change.target: change.value}, "change the race")
+    lanes = [_running(each, "change") for each in dict.fromkeys(change.runs)]
+    return {"seqs": races.flip(lanes, change)}
 
 
 @route("GET", "/api/batches", "List the batches, the latest first, with their progress.")

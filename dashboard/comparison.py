@@ -48,7 +48,7 @@ def compared(store: Store, ids: list[str]) -> list[Doc]:
             raise Problem(404, str(error)) from error
         docs.append(with_rates(store.get(run_id)))
     _refuse_mixed_schemas(docs)
-    return _labelled(docs)
+    return labelled(docs)
 
 
 def mixed_scales(docs: Sequence[Doc]) -> tuple[float, ...]:
@@ -168,7 +168,7 @@ def _refuse_mixed_schemas(docs: list[Doc]) -> None:
         )
 
 
-def _labelled(docs: list[Doc]) -> list[Doc]:
+def labelled(docs: list[Doc]) -> list[Doc]:
     """Add a label to each run, and return the runs.
 
     The label is the strategy, followed by everything else in which runs with this strategy differ.

@@ -85,9 +85,13 @@ def check(folder: Path, engine: str, target: str, value: Any) -> Any:
     return checked
 
 
-def send(folder: Path, target: str, value: Any) -> str:
-    """Send a change to a run in progress without checking it. Return the number of the message."""
-    return inbox.send(folder, {"target": target, "value": value})
+def send(folder: Path, target: str, value: Any, after_s: float | None = None) -> str:
+    """Send a change to a run in progress without checking it. Return the number of the message.
+
+    A lane of a race makes the change at its first sample after the simulated time `after_s`.
+    """
+    when = {} if after_s is None else {"after_s": after_s}
+    return inbox.send(folder, {"target": target, "value": value, **when})
 
 
 def undoing(folder: Path) -> list[tuple[str, Any]]:

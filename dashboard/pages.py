@@ -11,7 +11,7 @@ from flask import Blueprint, Response, g, redirect, render_template, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response as AnyResponse
 
-from dashboard import comparison, group_charts, handout, markdown, scenario_pages, view
+from dashboard import comparison, group_charts, handout, markdown, races, scenario_pages, view
 from dashboard.api import mixed_scales_allowed, requested_runs
 from dashboard.base import requests
 from dashboard.base.errors import Problem
@@ -68,6 +68,12 @@ def runs() -> str:
 @pages.get("/runs/<run_id>")
 def run(run_id: str) -> str:
     return render_template("run.html", run=view.run(store(), folder_of(run_id)))
+
+
+@pages.get("/race")
+def race() -> str:
+    folders = [folder_of(each) for each in requested_runs()]
+    return render_template("race.html", race=races.page(store(), folders))
 
 
 @pages.get("/compare")

@@ -10,9 +10,10 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any, Literal
 
 from pydantic import Field
@@ -24,6 +25,7 @@ from lab.errors import RequestError, show, unknown
 from lab.isolation import python
 from lab.results.documents import tolerant_document
 from lab.results.store import UNFINISHED, Store
+from lab.run.lanes import LANES
 from lab.run.manifest import ROOT, STARTED_BY
 from lab.run.recorder import new_folder
 from lab.scenario import catalogue, loading
@@ -119,16 +121,43 @@ class Launcher:
         runs are in progress or the run cannot start.
         """
         with self._mutex:
-            running = self._running()
-            if running >= self._most:
-                text = f"start {scenario.name}: {running} runs are running already. Wait, or "
-                raise Problem(429, text + "stop one")
+            self._refuse_too_many(scenario, 1)
             folder = new_folder(scenario, runs=self._store.runs_folder)
             child = self.launch([*argv, "--quiet", "--out", str(folder)], folder)
         self._wait_for_start(child)
         return folder.name
 
-    def launch(self, argv: Sequence[str], folder: Path) -> Child:
+    def begin_race(self, lanes: Sequence[tuple[Scenario, Sequence[str]]]) -> list[str]:
+        """Start runs that stay together in simulated time, wait until all have begun, and return
+        their ids.
+
+        A lane is a scenario and the arguments of the lab. If one cannot start, none goes on. Raise
+        a `Problem` if too many runs are in progress or a run cannot start.
+        """
+        with self._mutex:
+            self._refuse_too_many(lanes[0][0], len(lanes))
+            folders = [new_folder(each, runs=self._store.runs_folder) for each, _ in lanes]
+            names = {LANES: ",".join(each.name for each in folders)}
+            children = [
+                self.launch([*argv, "--quiet", "--out", str(folder)], folder, names)
+                for (_, argv), folder in zip(lanes, folders, strict=True)
+            ]
+        try:
+            for child in children:
+                self._wait_for_start(child)
+        except Problem:
+            for child in children:
+                if child.process.poll() is None:
+                    interrupt(child.process)
+            raise
+        return [each.name for each in folders]
+
+    def launch(
+        self,
+        argv: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> Child:
         """Start the lab with `argv`, which makes a run in `folder`. Return at once.
 
         The number of runs in progress is not checked. Raise a `Problem` after `stop_all`.
@@ -137,7 +166,7 @@ class Launcher:
             if self._ends:
                 text = "start a run: the dashboard is ending. Start the dashboard again"
                 raise Problem(503, text)
-            child = self._spawn(self.command(argv), folder)
+            child = self._spawn(self.command(argv), folder, environment)
             self._children[folder.name] = child
         return child
 
@@ -180,14 +209,21 @@ class Launcher:
         mine = [each for each in self._children.values() if each.process.poll() is None]
         return len(earlier) + len(mine)
 
-    def _spawn(self, argv: list[str], folder: Path) -> Child:
+    def _refuse_too_many(self, scenario: Scenario, wanted: int) -> None:
+        running = self._running()
+        if running + wanted > self._most:
+            more = "" if wanted == 1 else f", and a race of {wanted} makes more than {self._most}"
+            text = f"start {scenario.name}: {running} runs are running already{more}. Wait, or "
+            raise Problem(429, text + "stop one")
+
+    def _spawn(self, argv: list[str], folder: Path, environment: Mapping[str, str]) -> Child:
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - `_wait` closes it
         process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
-            env=os.environ | {"PYTHONPATH": str(ROOT), STARTED_BY: PAGE},
+            env=os.environ | {"PYTHONPATH": str(ROOT), STARTED_BY: PAGE, **environment},
             start_new_session=True,
         )
         child = Child(process, folder, errors)
@@ -273,7 +309,7 @@ def arguments(request: StartRequest) -> list[str]:
     for name, value in options.items():
         if value is not None:
             argv += [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
-    for setting in _settings(request):
+    for setting in settings(request):
         argv += ["--set", setting]
     return argv
 
@@ -303,7 +339,7 @@ def _refuse_code(request: StartRequest) -> None:
 
 
 def _refuse_long(request: StartRequest) -> None:
-    for each in _settings(request):
+    for each in settings(request):
         if (size := len(each.encode())) > MOST_SETTING_BYTES:
             raise RequestError(
                 f"start the run: {show(each.partition('=')[0])} has {size} bytes: at most "
@@ -314,7 +350,7 @@ def _refuse_long(request: StartRequest) -> None:
 
 def settings_bytes(request: StartRequest) -> int:
     """Return the length of everything that the request changes in its scenario file."""
-    return sum(len(each.encode()) for each in _settings(request))
+    return sum(len(each.encode()) for each in settings(request))
 
 
 def _batch_request(request: StartRequest) -> planning.Request:
@@ -326,11 +362,12 @@ def _batch_request(request: StartRequest) -> planning.Request:
         seed=request.seed,
         duration_s=request.duration_s,
         speed=None if request.speed is None else str(request.speed),
-        settings=_settings(request),
+        settings=settings(request),
         vm=request.vm,
     )
 
 
-def _settings(request: StartRequest) -> tuple[str, ...]:
+def settings(request: StartRequest) -> tuple[str, ...]:
+    """Return what the request changes in its scenario file, as arguments of `--set`."""
     params = {f"strategy.params.{name}": value for name, value in request.params.items()}
     return tuple(f"{key}={json.dumps(value)}" for key, value in (params | request.set).items())

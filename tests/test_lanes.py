@@ -69,7 +69,7 @@ def test_a_slow_lane_holds_the_others(race, steps_s):
 
 
 def test_a_change_is_made_at_the_same_time_in_all_lanes(race):
-    recorders, engines, threads = race(0.0, 0.01, 0.004)
+    recorders, _engines, threads = race(0.0, 0.01, 0.004)
     folders = [each.folder for each in recorders]
     sent = 0
     while all(each.is_alive() for each in threads) and sent < 8:

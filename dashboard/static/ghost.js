@@ -5,6 +5,7 @@ import { colour } from "./charts.js";
 
 const MOST = 100; // runs in the list
 const keyOf = (id) => `ghost ${id}`;
+export const keepGhost = (id, ghost) => localStorage.setItem(keyOf(id), ghost);
 const pathOf = (id) => `/api/runs/${encodeURIComponent(id)}`;
 
 export class Ghost {
@@ -50,7 +51,7 @@ export class Ghost {
       toast(error.message, true);
     }
     this.list.value = id;
-    if (id) localStorage.setItem(keyOf(this.run().id), id);
+    if (id) keepGhost(this.run().id, id);
     else localStorage.removeItem(keyOf(this.run().id));
     this.charts().refresh();
   }
@@ -89,7 +90,7 @@ export class Ghost {
   }
 }
 
-function settingsOf({ scenario, strategy, seed, changed }, run) {
+export function settingsOf({ scenario, strategy, seed, changed }, run) {
   const what = scenario === run.scenario ? "" : `${scenario}, `;
   return `${what}${strategy}, seed ${seed ?? "…"}${changed ? `, ${changed}` : ""}`;
 }

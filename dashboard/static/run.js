@@ -7,12 +7,13 @@ import { controls, refill } from "./controls.js";
 import { EventLog } from "./event_log.js";
 import { explains } from "./explain.js";
 import { Finished } from "./finished.js";
-import { Ghost } from "./ghost.js";
+import { Ghost, keepGhost } from "./ghost.js";
 import { Lesson } from "./lesson.js";
 import { LimitLine } from "./limit_line.js";
 import { Pace } from "./pace.js";
 import { panels } from "./panels.js";
 import { Predictions } from "./predict.js";
+import { offerRace } from "./race_against.js";
 import { RunView } from "./run_view.js";
 import { Stream } from "./stream.js";
 import { showNow } from "./tiles.js";
@@ -53,6 +54,7 @@ let t = run.state.t ?? 0; // of the last frame
 let hasFrame = false;
 let reloading = null;
 let applied = 0; // changes that `run` has
+let overThis = false; // the run is made once more with this one as its ghost
 
 async function load() {
   const found = await api(`${path}/charts`);
@@ -216,6 +218,7 @@ function showState() {
     $("speed").value = String(state.speed);
   $("pause-charts").hidden = state.over;
   $("again").hidden = !state.over;
+  offerRace(run, again);
   $("exports").hidden = !state.over;
   $("controls").hidden = !run.targets.length;
   $("undo").hidden = state.over || !run.is_changed;
@@ -262,13 +265,14 @@ function flip(target, value) {
 }
 
 // Make the run once more, with the same seed. A run that goes on is stopped. `drawn` is a prediction of
-// the change.
-async function again(body = {}, drawn = null) {
+// the change. With another `address`, it is a race that begins.
+async function again(body = {}, drawn = null, address = `${path}/repeat`) {
   try {
     if (!run.state.over) await api(`${path}/stop`, { method: "POST", body: {} });
-    const { id } = await api(`${path}/repeat`, { method: "POST", body });
+    const { id, url } = await api(address, { method: "POST", body });
     if (drawn) predictions.keepFor(id, drawn, body.changes[0].at_s);
-    location.href = `/runs/${id}`;
+    if (overThis) keepGhost(id, run.id);
+    location.href = url;
   } catch (error) {
     toast(error.message, true);
   }
@@ -279,6 +283,10 @@ $("pause-run").addEventListener("click", () => post(run.state.paused ? "resume" 
 $("stop").addEventListener("click", () => post("stop"));
 $("undo").addEventListener("click", () => post("undo"));
 $("again").addEventListener("click", () => again());
+$("again-over").addEventListener("click", () => {
+  overThis = true;
+  again();
+});
 $("speed").addEventListener("change", () =>
   post("speed", { speed: $("speed").value === "max" ? "max" : Number($("speed").value) }),
 );

@@ -1,7 +1,8 @@
 // The form that starts a run.
-import { $, api, data, element } from "./app.js";
+import { $, api, data, element, toast } from "./app.js";
 import { bounds, grouped, input, option, typed, words } from "./fields.js";
 import { Several } from "./several.js";
+import { Beside } from "./start_beside.js";
 import { TopologyForm } from "./topology_form.js";
 
 const { scenario, strategies, meant, engines, cc, topology, traffic } = data("about");
@@ -129,6 +130,15 @@ const form = new TopologyForm({
   traffic,
 });
 const several = new Several(strategies);
+new Beside(data("about"), request, async (path, body, before = () => null) => {
+  try {
+    const answer = await api(path, { method: "POST", body });
+    before(answer);
+    location.href = answer.url;
+  } catch (error) {
+    toast(error.message, true);
+  }
+});
 
 // The drawing follows the parameters of the topology and the seed, which may place the users.
 let drawn = "{}";

@@ -6,8 +6,8 @@ folder `inbox` of the run folder.
 {"control": "pause"}                             simulated runs only; also {"control": "resume"}
 {"control": "speed", "value": 10}                simulated runs only
 
-In a race (`lab.run.lanes`), a change can have `after_s`: the lane makes it at its first sample after
-this simulated time.
+In a race (`lab.run.lanes`), a change can have `after_s`: the lane makes it at its first sample
+after this simulated time.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class _Lane:
 
 def reached_s(folders: Sequence[Path]) -> float:
     """Return the simulated time in s of the furthest lane."""
-    return max((last_readable(each) or {"t": 0.0})["t"] for each in folders)
+    return max(float((last_readable(each) or {"t": 0.0})["t"]) for each in folders)
 
 
 @contextmanager
