@@ -32,7 +32,7 @@ class Lane {
 
   async load() {
     const { figures } = await api(`${pathOf(this.run)}/charts`);
-    const main = figures.find(({ name }) => name === "tiers") ?? figures[0];
+    const main = ["tiers", "users"].map((wanted) => figures.find(({ name }) => name === wanted)).find(Boolean) ?? figures[0];
     if (!main) return;
     this.charts.set([main]);
     const card = this.charts.cards.get(main.name);
