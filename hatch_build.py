@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT))
 
 from lab import installed  # noqa: E402 - it is found only now
 
-EXTRAS = {name: f"requirements-{name}.txt" for name in ("fast", "figures")}
+EXTRAS = {name: f"requirements-{name}.txt" for name in ("fast", "figures", "cluster")}
 DESCRIBE = ("describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*")
 
 

@@ -11,9 +11,10 @@ compile() {
 }
 all=$(mktemp)
 trap 'rm -f "$all"' EXIT
-compile "$all" requirements.txt requirements-fast.txt requirements-figures.txt requirements-dev.txt requirements-emulation.txt
+compile "$all" requirements.txt requirements-fast.txt requirements-figures.txt requirements-cluster.txt requirements-dev.txt requirements-emulation.txt
 compile locks/run.txt requirements.txt -c "$all"
 compile locks/fast.txt requirements-fast.txt -c "$all"
 compile locks/figures.txt requirements-figures.txt -c "$all"
-compile locks/dev.txt requirements.txt requirements-fast.txt requirements-figures.txt requirements-dev.txt -c "$all"
+compile locks/cluster.txt requirements-cluster.txt -c "$all"
+compile locks/dev.txt requirements.txt requirements-fast.txt requirements-figures.txt requirements-cluster.txt requirements-dev.txt -c "$all"
 compile locks/emulation.txt requirements-emulation.txt -c "$all"

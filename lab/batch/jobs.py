@@ -325,9 +325,9 @@ def _side_by_side(
                 waiting.pop(n)
                 yield n, outcome
             break
-        except _Killed as killed:
-            alone += killed.running
-            for n in killed.running:
+        except _Killed as several:
+            alone += several.running
+            for n in several.running:
                 waiting.pop(n)
     for n in alone if not waiting else ():  # some are left after an interruption
         job = jobs[n]
@@ -338,7 +338,7 @@ def _side_by_side(
         try:
             yield from _pooled(jobs, (n,), run, 1)
         except _Killed:
-            yield n, _killed(job)
+            yield n, killed(job)
 
 
 class _Killed(Exception):
@@ -349,7 +349,8 @@ class _Killed(Exception):
         self.running = tuple(running)
 
 
-def _killed(job: Job) -> Outcome:
+def killed(job: Job) -> Outcome:
+    """Record that the process of a run was killed, twice."""
     folder = job.out or new_folder(job.scenario)
     folder.mkdir(exist_ok=True)
     error = LabError(
@@ -375,7 +376,7 @@ def _pooled(
         ProcessPoolExecutor(
             workers, initializer=_begin, initargs=(stopped, extensions.registered())
         ) as pool,
-        _signals_as_ctrl_c(),
+        signals_as_ctrl_c(),
     ):
         try:
             while True:
@@ -452,7 +453,7 @@ def _unless_stopped(run: Callable[[Job], Outcome], job: Job) -> Outcome | None:
 
 
 @contextmanager
-def _signals_as_ctrl_c() -> Iterator[None]:
+def signals_as_ctrl_c() -> Iterator[None]:
     """Raise KeyboardInterrupt at SIGTERM and SIGINT inside the `with` block.
 
     SIGINT needs a handler because a shell starts background commands with SIGINT ignored.

@@ -158,6 +158,7 @@ def cli() -> None:
     help="results: remove samples and events at the end of a run, to save disk.",
 )
 @click.option("--shard", metavar="I/N", help="Run only the I-th of N parts of the runs.")
+@click.option("--cluster", metavar="ADDRESS", help="Run on the workers of this Dask scheduler.")
 @click.option(
     "--dry-run", is_flag=True, help="Check all runs, say how many, and estimate time and disk."
 )
@@ -185,6 +186,7 @@ def run(
     as_json: bool,
     quiet: bool,
     dry_run: bool,
+    cluster: str | None,
     **request: Any,
 ) -> None:
     """Run SCENARIO: a name from `list scenarios`, or a file.
@@ -200,7 +202,7 @@ def run(
     if dry_run:
         running.dry_run(asked, as_json)
     else:
-        ctx.exit(running.run(asked, running.Output(report, as_json, quiet)))
+        ctx.exit(running.run(asked, running.Output(report, as_json, quiet), cluster))
 
 
 @cli.command()
@@ -208,6 +210,7 @@ def run(
 @click.option("--engine", default="sim", show_default=True, help="sim or mininet, as for run.")
 @click.option("--vm", is_flag=True, help="Run emulations inside a virtual machine.")
 @click.option("--shard", metavar="I/N", help="Run only the I-th of N parts of the runs.")
+@click.option("--cluster", metavar="ADDRESS", help="Run on the workers of this Dask scheduler.")
 @click.option(
     "--dry-run", is_flag=True, help="Check all runs, say how many, and estimate time and disk."
 )
@@ -227,6 +230,7 @@ def sweep(
     engine: str,
     vm: bool,
     shard: str | None,
+    cluster: str | None,
     dry_run: bool,
     out: Path | None,
     as_json: bool,
@@ -243,7 +247,7 @@ def sweep(
     if dry_run:
         running.dry_run(asked, as_json)
     else:
-        ctx.exit(running.sweep(asked, wanted, running.Output(False, as_json, quiet)))
+        ctx.exit(running.sweep(asked, wanted, running.Output(False, as_json, quiet), cluster))
 
 
 @cli.command()

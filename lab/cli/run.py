@@ -12,6 +12,7 @@ import click
 
 from lab import extensions, user_file
 from lab.batch import jobs
+from lab.batch.cluster import Cluster
 from lab.batch.estimate import estimated
 from lab.batch.jobs import Job, time_left
 from lab.batch.request import Request, checked
@@ -68,14 +69,15 @@ class Output:
         return self.quiet or self.as_json
 
 
-def run(request: Request, output: Output) -> int:
-    """Make the requested runs and print the results. Return the exit code.
+def run(request: Request, output: Output, cluster: str | None = None) -> int:
+    """Make the requested runs and print the results. Return the exit code. `cluster` is the address
+    of a scheduler of Dask, whose workers make them.
 
     The exit code is that of the first run that failed. If no run failed but some were not made, it
     is the exit code of an interruption.
     """
     requested = checked(request)
-    single = len(requested) == 1
+    single = len(requested) == 1 and cluster is None
     terminal = Terminal(not output.silent, single, not output.quiet, output.report)
     if single:
         outcome = terminal.run(requested[0])
@@ -84,7 +86,7 @@ def run(request: Request, output: Output) -> int:
         if output.as_json:
             click.echo(json.dumps(outcome.result, indent=1))
         return outcome.exit_code
-    outcomes = _ended(requested, terminal)
+    outcomes = _ended(requested, terminal, cluster)
     _say_what_failed(outcomes)
     if not output.silent and outcomes:
         click.echo(_table(outcomes))
@@ -93,10 +95,11 @@ def run(request: Request, output: Output) -> int:
     return _exit_code(outcomes, len(requested))
 
 
-def sweep(asked: Request, wanted: Sweep, output: Output) -> int:
+def sweep(asked: Request, wanted: Sweep, output: Output, cluster: str | None = None) -> int:
     """Make the runs of a sweep and print its table. Return the exit code, as `run` does."""
     requested = checked(asked)
-    outcomes = _ended(requested, Terminal(not output.silent, False, not output.quiet))
+    terminal = Terminal(not output.silent, False, not output.quiet)
+    outcomes = _ended(requested, terminal, cluster)
     _say_what_failed(outcomes)
     measured = [each.folder for each in outcomes if each.was_measured]
     if measured and not output.quiet:
@@ -141,9 +144,10 @@ class Ended:
     result: dict[str, Any] | None
 
 
-def _ended(requested: Sequence[Job], terminal: Terminal) -> list[Ended]:
+def _ended(requested: Sequence[Job], terminal: Terminal, cluster: str | None) -> list[Ended]:
     """Make the requested runs. Return those that ended, in the order of the request."""
-    found = {n: _kept(outcome) for n, outcome in jobs.run_each(requested, terminal)}
+    executor = Cluster(cluster) if cluster else None
+    found = {n: _kept(outcome) for n, outcome in jobs.run_each(requested, terminal, executor)}
     return [found[n] for n in sorted(found)]
 
 

@@ -18,6 +18,7 @@ def below(folder: Path) -> list[Path]:
     """
     found = []
     for path, folders, files in os.walk(folder):
+        folders[:] = [each for each in folders if not each.startswith(".")]  # half written
         if not OF_A_RUN.isdisjoint(files):
             found.append(Path(path))
             folders.clear()  # inside a run folder there is no other
