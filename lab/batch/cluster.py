@@ -46,7 +46,7 @@ INSTALL = (
     or ".venv/bin/python -m pip install --require-hashes -r locks/cluster.txt"
 )
 VM = {"vm": 1}  # the resource of workers that make emulations
-CONNECTS_WITHIN_S = 20
+CONNECTS_WITHIN_S = 10
 FOR_EACH_WORKER = 4  # tasks: one is made, the next ones are there when it ends
 MOST_BYTES = 1 << 30  # of a run folder
 Build = tuple[str, str]  # the version, and the digest of the sources
@@ -102,7 +102,8 @@ def _made(
 ) -> Iterator[tuple[int, Outcome]]:
     """Give tasks to the cluster, at most `at_once` at a time, and write each run that comes back.
     Yield (number, outcome) of each."""
-    from distributed import KilledWorker, as_completed
+    from distributed import CancelledError, KilledWorker, as_completed
+    from distributed.comm import CommClosedError
 
     waiting, running = iter(left), dict[Future, int]()
     completed = as_completed([], loop=client.loop)
@@ -116,12 +117,12 @@ def _made(
     give(at_once)
     for complete, future in enumerate(completed):
         n = running.pop(future)
-        if future.status in ("cancelled", "lost"):
-            raise _Lost(complete)
         try:
             outcome = _written(jobs[n], future.result())
         except KilledWorker:
             outcome = killed(jobs[n])
+        except (CancelledError, CommClosedError):
+            raise _Lost(complete) from None
         yield n, outcome
         future.release()
         give(1)
