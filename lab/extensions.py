@@ -23,7 +23,7 @@ import ast
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -116,6 +116,16 @@ def restore(files: Iterable[Extension]) -> None:
     """Register, in this worker process, the files that the parent process has registered."""
     for each in files:
         _add(each)
+
+
+def only(files: Collection[Extension]) -> None:
+    """Register these files, and forget all others: a worker of a cluster makes runs for one command
+    after another."""
+    for key, each in list(_registered.items()):
+        if each not in files:
+            _forget(each)
+            del _registered[key], _read[key]
+    restore(files)
 
 
 def digests(files: Iterable[Extension]) -> dict[str, str]:
@@ -333,6 +343,22 @@ def _define(made: Extension) -> None:
         from lab import metrics
 
         metrics.register(made.path, made.source)
+
+
+def _forget(file: Extension) -> None:
+    """Undo `_define`."""
+    if file.kind == "strategy":
+        from controller.strategies import from_file
+
+        from_file.forget(file.name)
+    elif file.kind == "topology":
+        from lab.topologies import families
+
+        families.TOPOLOGIES.pop(file.name, None)
+    elif file.kind == "metric":
+        from lab import metrics
+
+        metrics.forget(file.name)
 
 
 def _check_name(kind: Kind, path: Path) -> None:

@@ -598,6 +598,11 @@ def register(path: Path, source: bytes | None = None) -> str:
     return path.stem
 
 
+def forget(name: str) -> None:
+    """Remove the metric of a user's file."""
+    del _own[name]
+
+
 def _complete(metric: Metric, name: str) -> Metric:
     """Return a user's metric with the fields that follow from its name: a number in result.json
     (the mean, unless the metric has a `summary`) and a separate chart."""

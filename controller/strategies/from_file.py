@@ -34,10 +34,15 @@ def register(path: str, source: bytes | None = None) -> str:
         forms = named_forms(strategy)
     except ParamsRefused as error:
         raise _refused(path, strategy, str(error)) from error
-    for old in [name for name in STRATEGIES if base_name(name) == strategy.name]:
-        del STRATEGIES[old]
+    forget(strategy.name)
     STRATEGIES.update(forms)
     return strategy.name
+
+
+def forget(name: str) -> None:
+    """Remove a strategy and its forms from `STRATEGIES`."""
+    for old in [each for each in STRATEGIES if base_name(each) == name]:
+        del STRATEGIES[old]
 
 
 def load(path: str, source: bytes | None = None) -> type[Strategy]:

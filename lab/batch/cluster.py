@@ -159,7 +159,7 @@ def make(build: Build, files: Sequence[Extension], packed: bytes) -> bytes:
     """
     if build != present_build():
         raise OtherBuild(_difference("this worker", present_build(), build))
-    extensions.restore(files)
+    extensions.only(files)
     job: Job = pickle.loads(packed)  # noqa: S301 - who can reach a scheduler can run anything
     registry.load_laws(job.engine)
     with tempfile.TemporaryDirectory(prefix="lab-cluster-") as place:

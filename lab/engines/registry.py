@@ -6,7 +6,6 @@ An engine is the emulation or the simulator. It runs the network of a scenario.
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 
 from lab import extensions
 from lab.congestion import BY_DELAY
@@ -16,7 +15,7 @@ from lab.run.engine import Engine, Options
 from lab.scenario.engine_table import VARIANTS, entry, refuse
 from lab.scenario.schema import Scenario
 
-_loaded: dict[Path, Extension] = {}  # the users' laws that this process has loaded
+_loaded: dict[tuple[str, str], Extension] = {}  # users' laws of this process, by engine and name
 
 
 def create(name: str, options: Options) -> Engine:
@@ -72,9 +71,9 @@ def load_laws(name: str) -> None:
     suffix = entry(name).law_suffix
     files = (extensions.law_file(each, suffix) for each in extensions.law_names(suffix))
     for file in filter(None, files):
-        if _loaded.get(file.path) != file:
+        if _loaded.get((name, file.name)) != file:
             _class(name).load_law(file.path, file.source)
-            _loaded[file.path] = file
+            _loaded[name, file.name] = file
 
 
 def is_slow(name: str, in_vm: bool) -> bool:
