@@ -16,7 +16,7 @@ import pickle
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -136,7 +136,7 @@ def _given(client: Client, job: Job) -> Future:
         present_build(),
         extensions.registered(),
         packed,
-        key=f"{job.scenario.name}, {job.name}-{os.urandom(8).hex()}",
+        key=f"{job.scenario.name}-{os.urandom(8).hex()}",  # the scheduler keeps the part before "-"
         pure=False,
         **({"resources": VM} if emulates else {}),
     )
@@ -232,7 +232,7 @@ def _connected(address: str) -> Iterator[Client]:
 
 def _checked_workers(client: Client, address: str, emulates: bool) -> int:
     """Return the number of workers. Raise `RequestError` if one of them cannot make the runs."""
-    workers: Mapping[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+    workers = client.scheduler_info(n_workers=-1)["workers"]
     usable = [each for each in workers.values() if not emulates or each["resources"].get("vm")]
     if not usable:
         what = " with the resource vm=1, which emulations need" if emulates else ""
