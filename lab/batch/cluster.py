@@ -32,7 +32,7 @@ from lab.engines import registry
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.extensions import Extension
 from lab.run.outcome import Outcome
-from lab.run.recorder import keep_inputs
+from lab.run.recorder import keep_inputs, new_folder
 from lab.scenario import engine_table
 from lab.scenario.loading import input_files
 
@@ -191,9 +191,26 @@ def _written(job: Job, returned: bytes) -> Outcome:
     code, error, result, packed = pickle.loads(returned)  # noqa: S301 - as in `make`
     folder = job.out
     assert folder is not None
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        _unpacked(job, packed, folder)
+    except OSError as problem:
+        raise LabError(
+            f"record the run in {folder}: {problem.strerror or problem}. The runs before it are "
+            "kept: free space, or end other commands with this folder, and type the same command"
+        ) from problem
+    if not code and not result["overloaded"] and kept(job) is None:
+        raise LabError(
+            f"--cluster: {folder} is not the run that was asked for: on the worker, a file that "
+            "your own code reads is missing or is another one"
+        )
+    return Outcome(result, folder, code, error)
+
+
+def _unpacked(job: Job, packed: bytes, folder: Path) -> None:
+    """Write the folder of a run beside its place, and then move it there."""
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
+    new_folder(job.scenario, part)
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         for name in archive.namelist():
             if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
@@ -202,12 +219,6 @@ def _written(job: Job, returned: bytes) -> Outcome:
     keep_inputs(part, input_files(job.scenario, job.engine))  # they were not on the worker
     sudo.give_away(part)
     part.rename(folder)
-    if not code and not result["overloaded"] and kept(job) is None:
-        raise LabError(
-            f"--cluster: {folder} is not the run that was asked for: on the worker, a file that "
-            "your own code reads is missing or is another one"
-        )
-    return Outcome(result, folder, code, error)
 
 
 @contextmanager
