@@ -35,10 +35,16 @@ def job(out: Path, seed: int = 1) -> Job:
 
 
 class Client:
-    """Remembers the keys of tasks."""
+    """Remembers the keys of tasks, and has some workers."""
 
-    def __init__(self) -> None:
+    def __init__(self, workers: int = 1) -> None:
         self.keys: list[str] = []
+        self.workers = workers
+
+    def scheduler_info(self, n_workers: int) -> dict[str, dict[int, str]]:
+        if not self.workers:
+            raise OSError("the connection is lost")
+        return {"workers": dict.fromkeys(range(self.workers), "")}
 
     def submit(self, *_: object, key: str, **__: object) -> None:
         self.keys.append(key)
@@ -89,3 +95,16 @@ def test_no_file_leaves_the_folder(name, tmp_path):
             job(tmp_path / "one"), pickle.dumps((code, error, result, into.getvalue()))
         )
     assert not (tmp_path / "one").exists()
+
+
+def test_more_tasks_are_given_when_workers_join(monkeypatch):
+    now_s = 0.0
+    monkeypatch.setattr(cluster.time, "monotonic", lambda: now_s)
+    client = Client(workers=2)
+    at_once = cluster._AtOnce(client)
+    found = [at_once.now()]
+    for client.workers in (10, 0, 3):
+        found.append(at_once.now())
+        now_s += cluster.COUNT_EVERY_S
+        found.append(at_once.now())
+    assert found == [8, 8, 40, 40, 40, 40, 12]

@@ -15,9 +15,10 @@ import os
 import pickle
 import shutil
 import tempfile
+import time
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
@@ -48,6 +49,7 @@ INSTALL = (
 VM = {"vm": 1}  # the resource of workers that make emulations
 CONNECTS_WITHIN_S = 10
 FOR_EACH_WORKER = 4  # tasks: one is made, the next ones are there when it ends
+COUNT_EVERY_S = 5.0
 MOST_BYTES = 1 << 30  # of a run folder
 Build = tuple[str, str]  # the version, and the digest of the sources
 
@@ -78,9 +80,9 @@ class Cluster:
             return
         with _connected(self.address) as client, signals_as_ctrl_c():
             emulates = any(engine_table.entry(jobs[n].engine).real_time for n in left)
-            workers = _checked_workers(client, self.address, emulates)
+            _check_workers(client, self.address, emulates)
             try:
-                yield from _made(client, jobs, left, FOR_EACH_WORKER * workers)
+                yield from _made(client, jobs, left)
             except KeyboardInterrupt:  # unfinished tasks end with the connection
                 return
             except _Lost as lost:
@@ -91,6 +93,22 @@ class Cluster:
                 ) from None
 
 
+class _AtOnce:
+    """How many tasks to give to a cluster at a time. It grows when workers join."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._count, self._until_s = FOR_EACH_WORKER, 0.0
+
+    def now(self) -> int:
+        if time.monotonic() >= self._until_s:
+            with suppress(OSError):  # a lost connection shows in the tasks
+                workers = len(self._client.scheduler_info(n_workers=-1)["workers"])
+                self._count = FOR_EACH_WORKER * max(1, workers)
+            self._until_s = time.monotonic() + COUNT_EVERY_S
+        return self._count
+
+
 class _Lost(Exception):
     def __init__(self, complete: int) -> None:
         super().__init__()
@@ -98,34 +116,41 @@ class _Lost(Exception):
 
 
 def _made(
-    client: Client, jobs: Sequence[Job], left: Sequence[int], at_once: int
+    client: Client, jobs: Sequence[Job], left: Sequence[int]
 ) -> Iterator[tuple[int, Outcome]]:
-    """Give tasks to the cluster, at most `at_once` at a time, and write each run that comes back.
-    Yield (number, outcome) of each."""
+    """Give tasks to the cluster, a few at a time, and write each run that comes back. Yield
+    (number, outcome) of each."""
     from distributed import CancelledError, KilledWorker, as_completed
     from distributed.comm import CommClosedError
 
     waiting, running = iter(left), dict[Future, int]()
     completed = as_completed([], loop=client.loop)
 
-    def give(count: int) -> None:
-        for n in islice(waiting, count):
+    at_once = _AtOnce(client)
+
+    def give() -> None:
+        for n in islice(waiting, max(0, at_once.now() - len(running))):
             future = _given(client, jobs[n])
             running[future] = n
             completed.add(future)
 
-    give(at_once)
+    give()
     for complete, future in enumerate(completed):
         n = running.pop(future)
         try:
             outcome = _written(jobs[n], future.result())
         except KilledWorker:
             outcome = killed(jobs[n])
+        except ModuleNotFoundError as error:
+            raise LabError(
+                f"--cluster: a worker that joined later has no module '{error.name}': install the "
+                "lab there, or set PYTHONPATH to a clone of it, and type the same command"
+            ) from error
         except (CancelledError, CommClosedError):
             raise _Lost(complete) from None
         yield n, outcome
         future.release()
-        give(1)
+        give()
 
 
 def _given(client: Client, job: Job) -> Future:
@@ -158,7 +183,10 @@ def make(build: Build, files: Sequence[Extension], packed: bytes) -> bytes:
     because it may have objects of their classes.
     """
     if build != present_build():
-        raise OtherBuild(_difference("this worker", present_build(), build))
+        from distributed import get_worker
+
+        name = f"worker {get_worker().name}"  # it joined after the others were checked
+        raise OtherBuild(f"--cluster: {_difference(name, present_build(), build)}")
     extensions.only(files)
     job: Job = pickle.loads(packed)  # noqa: S301 - who can reach a scheduler can run anything
     registry.load_laws(job.engine)
@@ -241,11 +269,10 @@ def _connected(address: str) -> Iterator[Client]:
         yield client
 
 
-def _checked_workers(client: Client, address: str, emulates: bool) -> int:
-    """Return the number of workers. Raise `RequestError` if one of them cannot make the runs."""
+def _check_workers(client: Client, address: str, emulates: bool) -> None:
+    """Raise `RequestError` if one of the workers cannot make the runs."""
     workers = client.scheduler_info(n_workers=-1)["workers"]
-    usable = [each for each in workers.values() if not emulates or each["resources"].get("vm")]
-    if not usable:
+    if not any(each["resources"].get("vm") or not emulates for each in workers.values()):
         what = " with the resource vm=1, which emulations need" if emulates else ""
         raise RequestError(
             f"--cluster {address}: it has no worker{what}. Start one: see docs/cluster.md"
@@ -259,7 +286,6 @@ def _checked_workers(client: Client, address: str, emulates: bool) -> int:
         if found != present_build():
             name = f"worker {workers.get(where, {}).get('name', where)}"
             raise RequestError(f"--cluster {address}: {_difference(name, found, present_build())}")
-    return len(usable)
 
 
 def _build_of_worker() -> Callable[[], Build | None]:
