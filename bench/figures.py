@@ -7,6 +7,10 @@ ends with its unit. S-MPTCP and DTMC are papers that the lab reproduces
     thirty_users_60s_s
         duration of the command `run thirty_users --duration 60 --speed max`, with the
         compiled simulator in the cache
+    batch_1_process_runs_per_s, batch_2_processes_runs_per_s, batch_2_workers_runs_per_s,
+    batch_2_workers_lost_share
+        runs of two_paths for 1 s per second of wall time, in processes of this machine and on a
+        cluster of two workers; the share that the cluster makes fewer than two processes
     cold_start_s, warm_start_s
         time from the command `run` to the first sample of a run, with an empty and a full cache of
         compiled code
@@ -63,7 +67,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from bench import classes, emulation, page, runs, strategies
+from bench import batches, classes, emulation, page, runs, strategies
 from lab.errors import RequestError, unknown
 
 
@@ -116,6 +120,17 @@ MEASURES = (
         ("thirty_users_60s_s",),
         lambda: runs.whole_run_s("thirty_users", "--duration", "60", "--speed", "max"),
         3,
+    ),
+    Measure(
+        (
+            "batch_1_process_runs_per_s",
+            "batch_2_processes_runs_per_s",
+            "batch_2_workers_runs_per_s",
+            "batch_2_workers_lost_share",
+        ),
+        batches.runs_per_s,
+        3,
+        on_request=True,
     ),
     Measure(("cold_start_s", "warm_start_s", "compiled_after_s"), runs.starts, 3),
     Measure(("maxflow_k16_ms",), lambda: strategies.largest_flow(16), 3),

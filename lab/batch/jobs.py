@@ -317,11 +317,17 @@ def _in_turn(
 def _side_by_side(
     jobs: Sequence[Job], left: Sequence[int], run: Callable[[Job], Outcome]
 ) -> Iterator[tuple[int, Outcome]]:
-    """Run jobs in parallel. Yield (number, outcome) of each when it ends."""
+    return side_by_side(jobs, left, run, os.cpu_count() or 1)
+
+
+def side_by_side(
+    jobs: Sequence[Job], left: Sequence[int], run: Callable[[Job], Outcome], at_once: int
+) -> Iterator[tuple[int, Outcome]]:
+    """Run jobs in `at_once` processes. Yield (number, outcome) of each when it ends."""
     waiting, alone = dict.fromkeys(left), list[int]()
     while waiting:
         try:
-            for n, outcome in _pooled(jobs, tuple(waiting), run, os.cpu_count() or 1):
+            for n, outcome in _pooled(jobs, tuple(waiting), run, at_once):
                 waiting.pop(n)
                 yield n, outcome
             break
