@@ -165,10 +165,6 @@ def test_runs_are_those_of_this_machine_and_own_files_travel(tmp_path, cluster):
 
 
 def test_another_build_is_refused_by_name(tmp_path, cluster):
-    other = tmp_path / "other"
-    for name in ("lab", "controller", "scenarios"):
-        (other / name).parent.mkdir(exist_ok=True)
-        (other / name).symlink_to(ROOT / name)
     cluster.start_worker("stranger", PYTHONPATH=str(tmp_path))
     process = lab(
         tmp_path, "run", "two_paths", "--repeat", 2, "--out", "x", "--cluster", cluster.address
