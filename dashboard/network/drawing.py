@@ -53,7 +53,7 @@ class Line:
     the scenario, not multiplied by the rate scale of a run. It is None if the scenario sets no
     rate. `loss` is the loss of the worse direction, as a fraction. `shift` moves the line sideways,
     in pixels, if several links join the same nodes. `colour` is a palette index, or -1. If `named`,
-    the name of the link is written beside it.
+    the name of the link is written beside it. `words` say where the link is, if its id does not.
     """
 
     id: str
@@ -66,6 +66,7 @@ class Line:
     shift: float = 0.0
     colour: int = -1
     named: bool = False
+    words: str = ""
 
 
 @dataclass(frozen=True)
@@ -246,6 +247,7 @@ def _lines(topology: Topology, rate_scale: float) -> Iterable[Line]:
             (drawn[ends] - (parallel[ends] - 1) / 2) * PARALLEL * (1 if link.a < link.b else -1),
             colours.get(link.id, -1),
             ends not in on_the_air and len(topology.links) <= MOST_NAMED,
+            link.words,
         )
         drawn[ends] += 1
     for cell in topology.cells:

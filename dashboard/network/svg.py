@@ -309,7 +309,8 @@ def _line(line: Line, places: Mapping[str, Place], where: Lanes, now: Activity |
     x, y = (x1 + x2) / 2, (y1 + y2) / 2
     ends = f'x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}"'
     text = link_text(line, _sample(now, "link", line.id))
-    label = escape(f"link {line.id} from {line.a} to {line.b}: {'down' if down else text}")
+    place = line.words or f"from {line.a} to {line.b}"
+    label = escape(f"link {line.id} {place}: {'down' if down else text}")
     return (
         f'<g class="{" ".join(names)}" data-kind="link" data-id="{escape(line.id)}" '
         f'role="button" tabindex="-1" aria-label="{label}">'

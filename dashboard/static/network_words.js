@@ -20,7 +20,7 @@ export function describe(drawing, frame, paths, down) {
     kind: "link",
     id: line.id,
     name: `${line.air ? "Air" : "Link"} ${line.id.replace("~", " to ")}`,
-    where: `${line.a} to ${line.b}`,
+    where: line.words || `${line.a} to ${line.b}`,
     figures: linkFigures(line, frame?.link?.[line.id] ?? {}, down.has(line.id)),
   }));
   for (const node of drawing.nodes) rows.push(nodeRow(node, frame));

@@ -7,7 +7,7 @@ comparisons and statistics therefore name the changes, and never mix such runs w
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from lab.run.flipping import SENT
@@ -67,11 +67,12 @@ def flip_text(flip: Mapping[str, Any]) -> str:
     return f"{flip['target']} = {new}"
 
 
-def flip_words(flip: Mapping[str, Any]) -> str:
+def flip_words(flip: Mapping[str, Any], link_name: Callable[[str], str] = str) -> str:
     """Return a change in plain words, such as `link up1 was cut` or `rate of link up1: 6 Mb/s
     instead of 10`.
 
-    Return `flip_text` for a parameter that has no such words.
+    `link_name` converts the id of a link to its name in the text. Return `flip_text` for a
+    parameter that has no such words.
     """
     target, new = str(flip.get("target")), flip.get("value")
     match target.split("."):
@@ -82,9 +83,9 @@ def flip_words(flip: Mapping[str, Any]) -> str:
         case ["cc"]:
             return f"congestion control {_instead(flip)}"
         case ["link", link, "up"]:
-            return f"link {link} {'was repaired' if new else 'was cut'}"
+            return f"link {link_name(link)} {'was repaired' if new else 'was cut'}"
         case ["link", link, field]:
-            return f"{_what(field)} of link {link}: {_instead(flip, field)}"
+            return f"{_what(field)} of link {link_name(link)}: {_instead(flip, field)}"
         case ["cell", ap, "tier1_mbps"]:
             return f"limit of Tier 1 at {ap}: {_instead(flip, 'tier1_mbps', NO_LIMIT)}"
         case ["cell", ap, user, "rate_mbps"]:

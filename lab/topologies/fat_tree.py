@@ -119,6 +119,10 @@ def switch_links(k: int, tree: Tree, rate_scale: float) -> list[Link]:
         for n in range(1, half + 1):
             above = [f"c{(n - 1) * half + core}" for core in range(1, half + 1)]
             here, below = f"a{pod}x{n}", [f"e{pod}x{edge}" for edge in range(1, half + 1)]
-            found += [(high, here) for high in above] + [(here, low) for low in below]
+            found += [(high, here, f"core {high[1:]} to pod {pod}") for high in above]
+            found += [(here, low, f"within pod {pod}") for low in below]
     shape = (bps_from_mbps(tree.rate_mbps * rate_scale), ns_from_ms(tree.delay_ms))
-    return [Link(f"{a}-{b}", a, b, *shape, queue_packets=tree.queue_packets) for a, b in found]
+    return [
+        Link(f"{a}-{b}", a, b, *shape, queue_packets=tree.queue_packets, words=words)
+        for a, b, words in found
+    ]

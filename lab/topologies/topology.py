@@ -58,6 +58,8 @@ class Link:
     Before that, `loss_ppm` is the loss of data, and `loss_back_ppm` the loss in the opposite
     direction: the function that builds a topology does not know yet in which direction data will
     travel.
+
+    `words` say where the link is, if its id does not, such as `core 4 to pod 1`.
     """
 
     id: str
@@ -69,6 +71,7 @@ class Link:
     loss_ppm: int = 0
     loss_back_ppm: int = 0
     queue_packets: int = 100
+    words: str = ""
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,10 @@ class Topology:
         return next(cell for cell in self.cells if cell.ap == ap)
 
     def sha256(self) -> str:
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        network = asdict(self)
+        for link in network["links"]:
+            del link["words"]  # another text is no other network
+        return hashlib.sha256(json.dumps(network, sort_keys=True).encode()).hexdigest()
 
 
 # Interfaces and switch ports, which `wire` assigns

@@ -67,6 +67,13 @@ def test_a_fat_tree_has_its_layers(k):
     ]
 
 
+def test_links_of_a_fat_tree_are_read_out_with_core_and_pod():
+    text = svg(drawing(network("fat_tree")))
+    assert 'aria-label="link c4-a1x2 core 4 to pod 1: ' in text
+    assert 'aria-label="link a2x1-e2x2 within pod 2: ' in text
+    assert 'aria-label="link server1 from e1x1 to srv1: ' in text
+
+
 def test_positions_of_the_topology_are_kept():
     topology = network("thirty_users")
     layout = arrange(topology)

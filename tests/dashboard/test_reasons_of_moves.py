@@ -11,6 +11,7 @@ from lab.frame import Frame, UserSample
 from lab.metrics import Watched
 from lab.results.explain import delays as delays
 from lab.results.explain import links as links
+from lab.results.flips import flip_words
 from lab.scenario import loading
 
 
@@ -100,3 +101,36 @@ def test_the_page_explains_each_congestion_control_of_the_run():
     found = view.settings_over_time(scenario, [flip])["ccs"]
     assert [each["name"] for each in found] == ["lia", "balia", "reno"]  # sp uses reno
     assert found[0]["help"].startswith("coupled: linked increases")
+
+
+def test_links_of_a_tree_are_named_by_core_and_pod_wherever_the_scenario_has_one():
+    for name, core, pod in (("fat_tree", 4, 1), ("campus", 2, 3)):
+        cut = f"c{core}-a{pod}x{(core + 1) // 2}"
+        found = scene(name, lambda t: Frame(t, {}, {}, {}, {}))
+        assert found.link_name(cut) == f"{cut} (core {core} to pod {pod})"
+        assert found.named([cut, "a2x1-e2x2"]).endswith(" and a2x1-e2x2 (within pod 2)")
+    plain = scene("collision_between", lambda t: Frame(t, {}, {}, {}, {}))
+    assert plain.named(["up1", "up2"]) == "up1 and up2"
+
+
+def test_a_cut_link_of_a_tree_is_named_by_core_and_pod():
+    def frame(t):
+        mbps = 0.0 if t > 10 else 5.0
+        return Frame(t, {}, {}, {"ue1": UserSample(mbps)}, {"ue1-1/1": subflow(mbps)})
+
+    crossed = ["e1x1", "a1x2", "c4", "a3x2", "e3x1"]
+    found = scene("fat_tree", frame, path(1, "ue1-1/1", *crossed))
+    said = links.stopped(found, "link.c4-a1x2.up", False, BEFORE, AFTER)
+    assert said == [
+        "ue1-1/1 crossed c4-a1x2 (core 4 to pod 1) and carries nothing since it was cut."
+    ]
+    flip = {"target": "link.c4-a1x2.up", "value": False}
+    assert flip_words(flip, found.link_name) == "link c4-a1x2 (core 4 to pod 1) was cut"
+
+
+def test_the_words_for_a_link_are_no_part_of_the_digest_of_a_network():
+    network = loading.load("fat_tree").network
+    bare = replace(network, links=tuple(replace(each, words="") for each in network.links))
+    slower = replace(network, links=(replace(network.links[0], rate_bps=1), *network.links[1:]))
+    assert bare != network
+    assert bare.sha256() == network.sha256() != slower.sha256()

@@ -293,7 +293,7 @@ def _row(scene: Scene, change: Change, run: Measured) -> Row:
         "n": change.n,
         "t": change.t,
         "name": flip_text(change.flip),
-        "words": flip_words(change.flip),
+        "words": flip_words(change.flip, scene.link_name),
         "by_scenario": change.by_scenario,
         "suggestion": None if change.by_scenario else index,
         "seconds": round(found.seconds, 3),

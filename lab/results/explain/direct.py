@@ -48,7 +48,7 @@ def _of_link(
     was, now = (sum(scene.subflow_mbps(name, span) for name in names) for span in spans)
     if not names or abs(now - was) <= NOTED * max(was, now):
         return []
-    crossed = f"{listed(names)} {'crosses' if len(names) == 1 else 'cross'} {link}"
+    crossed = f"{listed(names)} {'crosses' if len(names) == 1 else 'cross'} {scene.link_name(link)}"
     rates = f"{number_text(now)} instead of {number_text(was)} Mb/s"
     most = max(names, key=lambda name: scene.subflow_mbps(name, spans[0]))
     window = _pair(scene, most, "cwnd", spans)

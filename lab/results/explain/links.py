@@ -72,11 +72,13 @@ def sharing(scene: Scene, span: Span) -> list[str]:
     for each in found[:MOST_SHARED]:
         names = listed([_with_rate(scene, name, span) for name in each.subflows])
         verb = "is" if len(each.links) == 1 else "are"
-        text = f"{listed(each.links)} {verb} full ({load_text(each)}) and shared by {names}"
+        text = f"{scene.named(each.links)} {verb} full ({load_text(each)}) and shared by {names}"
         idle = _idle_beside(scene, each, span)
         if idle:
             verb = "carries" if len(idle) == 1 else "carry"
-            text += f". Meanwhile {listed(idle)}, on another path that is as short, {verb} nothing"
+            text += (
+                f". Meanwhile {scene.named(idle)}, on another path that is as short, {verb} nothing"
+            )
         texts.append(f"{text}.")
     if len(found) > MOST_SHARED:
         more = len(found) - MOST_SHARED
@@ -105,7 +107,8 @@ def moved(
         left, found = _ids(scene, old[name]), _ids(scene, new[name])
         if (old_only := left - found) and (new_only := found - left):
             text = (
-                f"from {listed(_ordered(scene, old_only))} to {listed(_ordered(scene, new_only))}"
+                f"from {scene.named(_ordered(scene, old_only))} "
+                f"to {scene.named(_ordered(scene, new_only))}"
             )
             if first and name not in first and not _is_down(scene, old_only, after):
                 others[name] = text
@@ -152,7 +155,7 @@ def _mover(scene: Scene, name: str, left: Collection[str], after: Span) -> str:
     if is_ordered:
         return f" at {moved_s[0]:.1f} s, as the strategy ordered"
     down = [link for link in left if not scene.value(f"link.{link}.up", True, after.end_s)]
-    why = f", without an order of the strategy, because {listed(down)} was down"
+    why = f", without an order of the strategy, because {scene.named(down)} was down"
     return f" at {moved_s[0]:.1f} s{why if down else ''}"
 
 
@@ -178,8 +181,8 @@ def stopped(scene: Scene, target: str, value: Any, before: Span, after: Span) ->
         return []
     names = sorted(ended, key=natural)
     return [
-        f"{listed(names)} crossed {link} and {'carries' if len(names) == 1 else 'carry'} nothing "
-        "since it was cut."
+        f"{listed(names)} crossed {scene.link_name(link)} and "
+        f"{'carries' if len(names) == 1 else 'carry'} nothing since it was cut."
     ]
 
 
@@ -215,13 +218,13 @@ def divided(scene: Scene, before: Span, after: Span) -> list[str]:
     new = [each for each in now if not any(overlaps(each, other) for other in was)]
     for each in gone[:MOST_SHARED]:
         texts.append(
-            f"Before, {listed(each.links)} ({number_text(each.rate_mbps)} Mb/s) "
+            f"Before, {scene.named(each.links)} ({number_text(each.rate_mbps)} Mb/s) "
             f"{'was' if len(each.links) == 1 else 'were'} full and shared by "
             f"{listed(each.subflows)}; now {_now(scene, each, after)}."
         )
     for each in new[:MOST_SHARED]:
         texts.append(
-            f"Now {listed(each.links)} ({number_text(each.rate_mbps)} Mb/s) "
+            f"Now {scene.named(each.links)} ({number_text(each.rate_mbps)} Mb/s) "
             f"{'is' if len(each.links) == 1 else 'are'} full and shared by {listed(each.subflows)}."
         )
     return texts
@@ -246,7 +249,7 @@ def _now(scene: Scene, gone: Shared, after: Span) -> str:
     one = len(gone.links) == 1
     if len(rest) == 1:
         return f"{rest[0]} has {'it' if one else 'them'} alone"
-    return f"{gone.links[0]} is {percent(used)} used"
+    return f"{scene.link_name(gone.links[0])} is {percent(used)} used"
 
 
 def overlaps(each: Shared, other: Shared) -> bool:

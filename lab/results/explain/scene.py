@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -48,6 +48,14 @@ class Scene:
         for link in self.network.links:
             found.setdefault(frozenset((link.a, link.b)), []).append(link)
         return {ends: each[0] for ends, each in found.items() if len(each) == 1}
+
+    def link_name(self, id: str) -> str:
+        """Return the id of a link with the words for its place: `c4-a1x2 (core 4 to pod 1)`."""
+        words = next((link.words for link in self.network.links if link.id == id), "")
+        return f"{id} ({words})" if words else id
+
+    def named(self, ids: Iterable[str]) -> str:
+        return listed([self.link_name(each) for each in ids])
 
     @cached_property
     def _times(self) -> list[float]:

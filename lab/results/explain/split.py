@@ -30,7 +30,7 @@ def reasons(scene: Scene, before: Span, after: Span, shares_changed: bool = Fals
         if old is None or len(users) < 2:
             continue
         are = "is" if len(each.links) == 1 else "are"
-        text = f"{listed(each.links)} {are} full before and after"
+        text = f"{scene.named(each.links)} {are} full before and after"
         if old.rate_mbps == each.rate_mbps:
             text += (
                 f" ({number_text(each.rate_mbps)} Mb/s), so what one user gains there, another one "

@@ -63,7 +63,7 @@ def rows(folder: Path) -> list[Row]:
                 "from": each.span.start_s,
                 "order": order,
                 "to": each.span.end_s,
-                "name": _name(each, made),
+                "name": _name(scene, each, made),
                 "n": [change.n for change in begun],
                 "means": [[*label, span.mean(frames, number)] for label, number in numbers],
                 "limits": limits(scene, span),
@@ -119,7 +119,7 @@ def _cause(scene: Scene, begun: Sequence[Change], before: Span | None, span: Spa
     return next(filter(None, texts), "")
 
 
-def _name(stretch: Stretch, made: Sequence[Change]) -> str:
+def _name(scene: Scene, stretch: Stretch, made: Sequence[Change]) -> str:
     """Return a name for an interval from the changes that began it: "after link up1 was cut"."""
     begun: dict[str, Mapping[str, Any]] = {}  # by parameter: only its last value stands
     for change in (made[index] for index in stretch.begun_by):
@@ -131,7 +131,7 @@ def _name(stretch: Stretch, made: Sequence[Change]) -> str:
             }
     if not begun:
         return "before any change" if made else "the whole run"
-    return f"after {', '.join(flip_words(each) for each in begun.values())}"
+    return f"after {', '.join(flip_words(each, scene.link_name) for each in begun.values())}"
 
 
 def _numbers(scene: Scene) -> list[tuple[tuple[str, str], Callable[[Frame], float | None]]]:
