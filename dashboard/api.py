@@ -16,6 +16,7 @@ from dashboard import (
     exports,
     finished,
     flips,
+    grids,
     group_charts,
     openapi,
     races,
@@ -382,6 +383,18 @@ def comparison_charts() -> Any:
         "figures": comparison.overlay(store(), docs, points()),
         "marks": comparison.marks(store(), docs),
     }
+
+
+@route(
+    "GET",
+    "/api/compare/grid",
+    "Return the mean of one metric over one or two keys that the runs vary, as lines or heat maps; "
+    "?runs=A,B&by=KEY,KEY&metric=throughput_mbps. The answer lists the keys and metrics.",
+)
+def comparison_grid() -> Any:
+    folders = [store().folder(doc["id"]) for doc in _compared() if group_charts.has_result(doc)]
+    by = [each for each in request.args.get("by", "").split(",") if each]
+    return grids.of_runs(folders, by, request.args.get("metric", ""))
 
 
 @route(

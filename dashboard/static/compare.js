@@ -1,6 +1,7 @@
 // Compare runs: charts with a line per run, metrics and verdicts.
 import { $, api, banners, data, element, number } from "./app.js";
 import { Charts, runColour } from "./charts.js";
+import { Grid } from "./grid.js";
 
 const docs = data("docs");
 const mixed = new URLSearchParams(location.search).get("mixed_scales") === "1";
@@ -92,6 +93,7 @@ async function load() {
     charts.set(figures);
     for (const mark of marks) charts.mark(mark);
     $("waiting").remove();
+    await new Grid(runs).load();
     const comparison = await api(`/api/compare?runs=${runs}`);
     showMetrics(comparison);
     warnings.push(...comparison.warnings.map((text) => ["warn", text]));
