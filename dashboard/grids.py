@@ -105,7 +105,7 @@ def _lengths(each: Estimate) -> tuple[float, float]:
 def _heat(panel: Heat) -> Doc:
     x, y = ({"type": "category", "title": {"text": each}} for each in (panel.x_axis, panel.y_axis))
     return {
-        "title": panel.name or panel.axis,
+        "title": f"{panel.name}: {panel.axis}" if panel.name else panel.axis,
         "data": [
             {
                 "type": "heatmap",
@@ -115,7 +115,7 @@ def _heat(panel: Heat) -> Doc:
                 "texttemplate": "%{z:.3g}",
                 "hovertemplate": "%{x}, %{y}: %{z:.4g}<extra></extra>",
                 "colorscale": "Cividis",
-                "colorbar": {"title": {"text": panel.axis, "side": "right"}, "thickness": 12},
+                "colorbar": {"thickness": 12, "outlinewidth": 0},
             }
         ],
         "xaxis": x,

@@ -118,6 +118,7 @@ BESIDE_ITS_ONLY_USER = {  # files, or folders of such files, and the reason in a
     "dashboard/classroom/app.py": "the application without its server",
     "dashboard/classroom/pages.py": "HTML, beside JSON",
     "dashboard/classroom/serve.py": "the program",
+    "dashboard/grids.py": "what runs show over the keys that they vary",
     "dashboard/guard.py": "who may use the lab's page",
     "dashboard/network/svg.py": "the drawing, without HTTP",
     "dashboard/openapi.py": "the description of the interface",
