@@ -111,11 +111,12 @@ test)
         ;;
     76)
         say "this machine is too slow for some tests: those that failed run once more, with slower clocks in the virtual machine"
-        export MULTIPATH_LAB_VM_DILATION="${MULTIPATH_LAB_VM_DILATION:-2}"
         ;;
     esac
     if [ "$emulation" = 75 ] || [ "$emulation" = 76 ]; then
         emulation=0
+        # after a panic, too: others may have failed because the machine is slow
+        export MULTIPATH_LAB_VM_DILATION="${MULTIPATH_LAB_VM_DILATION:-2}"
         "$py" -m pytest -m "emulation and not long" --last-failed || emulation=$?
     fi
     [ "$emulation" = 0 ] || status=$emulation
