@@ -192,5 +192,5 @@ def test_an_interruption_repeats_nothing_and_loses_no_outcome(emulated):
 def test_a_simulation_is_never_repeated(emulated, monkeypatch):
     entry = replace(engine_table.ENGINES["fake"], real_time=False)
     monkeypatch.setitem(engine_table.ENGINES, "fake", entry)
-    monkeypatch.setattr(jobs, "_side_by_side", jobs._in_turn)
+    monkeypatch.setattr(jobs, "side_by_side", jobs._in_turn)
     assert emulated({2: 9})[0] == [1, 2, 3]

@@ -18,8 +18,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 WITHIN_S = 120
 MEASURED = ("scenario.yaml", "samples.jsonl", "events.jsonl", "result.json")
-TRACED = """name: traced
-title: A traced path
+OWN = """name: own
+title: A strategy of one's own
 topology: {kind: parallel_paths, paths: [{rate_mbps: 5}, {rate_mbps: 8}]}
 traffic: [{user: ue1}]
 strategy: {name: keep_all}
@@ -48,7 +48,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 class Local:
-    """A cluster whose scheduler and workers are started and killed one by one."""
+    """A cluster on this machine. A test starts and kills its scheduler and workers one by one."""
 
     def __init__(self, folder: Path, port: int = 0) -> None:
         self.folder, self.port = folder, port
@@ -138,13 +138,17 @@ def running(tmp_path: Path, cluster: Local, more: int) -> Iterator[subprocess.Po
     """A sweep on the cluster that has completed some more runs."""
     before = results(tmp_path / "there")
     process = lab(tmp_path, "sweep", "sweep.yaml", "--out", "there", "--cluster", cluster.address)
-    until(lambda: results(tmp_path / "there") >= before + more)
-    yield process
-    process.kill()
+    try:
+        until(lambda: results(tmp_path / "there") >= before + more)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
 
 def test_runs_are_those_of_this_machine_and_own_files_travel(tmp_path, cluster):
-    (tmp_path / "traced.yaml").write_text(TRACED)
+    (tmp_path / "own.yaml").write_text(OWN)
     (tmp_path / "keep_all.py").write_text(
         "from controller.strategies.base import Strategy, StrategyParams\n\n\n"
         "class KeepAll(Strategy):\n"
@@ -152,7 +156,7 @@ def test_runs_are_those_of_this_machine_and_own_files_travel(tmp_path, cluster):
         "    def decide(self, observation):\n        return []\n\n"
         "    def withdraw(self, observation):\n        return []\n"
     )
-    argv = ["run", "traced.yaml", "--with", "keep_all.py", "--repeat", 2]
+    argv = ["run", "own.yaml", "--with", "keep_all.py", "--repeat", 2]
     argv += ["--vary", "topology.paths.2.delay_ms=10,40"]
     done(tmp_path, *argv, "--out", "here")
     done(tmp_path, *argv, "--out", "there", "--cluster", cluster.address)
@@ -164,7 +168,7 @@ def test_runs_are_those_of_this_machine_and_own_files_travel(tmp_path, cluster):
     )
 
 
-def test_another_build_is_refused_by_name(tmp_path, cluster):
+def test_a_worker_without_the_lab_is_refused_by_name(tmp_path, cluster):
     cluster.start_worker("stranger", PYTHONPATH=str(tmp_path))
     process = lab(
         tmp_path, "run", "two_paths", "--repeat", 2, "--out", "x", "--cluster", cluster.address

@@ -71,7 +71,7 @@ def test_an_interrupted_command_continues(command, monkeypatch, tmp_path):
             return Outcome(result, outcome.folder, EXIT_INTERRUPTED)
         return outcome
 
-    monkeypatch.setattr(jobs, "_side_by_side", jobs._in_turn)
+    monkeypatch.setattr(jobs, "side_by_side", jobs._in_turn)
     monkeypatch.setattr(Terminal, "run", interrupted)
     assert not command("testbed_wifi_lte")
     assert not (tmp_path / "page.md").exists()
@@ -98,7 +98,7 @@ def test_overloaded_runs_are_repeated_and_then_marked(command, monkeypatch, tmp_
             write_result(outcome.folder, result)
         return Outcome(result, outcome.folder)
 
-    monkeypatch.setattr(jobs, "_side_by_side", jobs._in_turn)
+    monkeypatch.setattr(jobs, "side_by_side", jobs._in_turn)
     monkeypatch.setattr(Terminal, "run", overloaded)
     assert command("testbed_wifi_lte")
     assert made == ["none", "meter_throttling", "none", "meter_throttling", "none"]

@@ -120,7 +120,7 @@ def test_an_interruption_writes_no_page(command, monkeypatch, tmp_path):
     def interrupted(self, job):
         return replace(run_one(self, job), exit_code=EXIT_INTERRUPTED)
 
-    monkeypatch.setattr(jobs, "_side_by_side", jobs._in_turn)
+    monkeypatch.setattr(jobs, "side_by_side", jobs._in_turn)
     monkeypatch.setattr(Terminal, "run", interrupted)
     assert command("testbed_wifi_lte") == EXIT_INTERRUPTED
     assert not (tmp_path / "crosscheck.md").exists()

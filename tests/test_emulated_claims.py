@@ -114,7 +114,7 @@ def tiny(lab, monkeypatch, tmp_path):  # noqa: F811
     monkeypatch.setitem(CLAIMS, "tiny", claims)
     monkeypatch.setitem(EMULATION, "tiny", Emulation(("1", "2")))
     monkeypatch.setattr(paired_runs, "needs_vm", lambda: False)
-    monkeypatch.setattr(jobs, "_side_by_side", jobs._in_turn)
+    monkeypatch.setattr(jobs, "side_by_side", jobs._in_turn)
     for name in PAIR:
         entry = replace(engine_table.ENGINES[name], schedulers=("linux",), real_time=name == "fake")
         monkeypatch.setitem(engine_table.ENGINES, name, entry)

@@ -30,7 +30,6 @@ keep: results
 """
 RUNS = 2000
 HOW = ["Ctrl-C", "kill -9", "a lost worker"] * 3
-DONE = "*/*/result.json"
 
 
 def command(folder: Path, out: str) -> subprocess.Popen[bytes]:
@@ -70,7 +69,7 @@ def interrupt(running: subprocess.Popen[bytes], how: str, rng: random.Random) ->
 
 
 def results(folder: Path) -> dict[str, bytes]:
-    """The results without what the clock says."""
+    """What result.json of each run holds, by its path."""
     return {
         str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("result.json")
     }
@@ -102,7 +101,6 @@ def test_nine_interruptions_change_nothing(tmp_path):
         interrupt(running, how, rng)
         running.wait()
         lost = set(before) - set(results(tmp_path / "interrupted"))
-        print(how, len(before), "complete", running.returncode, "lost", len(lost))
         assert not lost
     assert len(results(tmp_path / "interrupted")) < RUNS
     assert command(tmp_path, "interrupted").wait() == 0

@@ -172,7 +172,7 @@ def locally(
 ) -> Iterator[tuple[int, Outcome]]:
     """Make simulations side by side, and emulations in turn. It is an `Executor`."""
     alone = any(engine_table.entry(jobs[n].engine).real_time for n in left)
-    return (_in_turn if alone else _side_by_side)(jobs, left, run)
+    return (_in_turn if alone else side_by_side)(jobs, left, run)
 
 
 class _Shown:
@@ -314,16 +314,15 @@ def _in_turn(
             return
 
 
-def _side_by_side(
-    jobs: Sequence[Job], left: Sequence[int], run: Callable[[Job], Outcome]
-) -> Iterator[tuple[int, Outcome]]:
-    return side_by_side(jobs, left, run, os.cpu_count() or 1)
-
-
 def side_by_side(
-    jobs: Sequence[Job], left: Sequence[int], run: Callable[[Job], Outcome], at_once: int
+    jobs: Sequence[Job],
+    left: Sequence[int],
+    run: Callable[[Job], Outcome],
+    at_once: int | None = None,
 ) -> Iterator[tuple[int, Outcome]]:
-    """Run jobs in `at_once` processes. Yield (number, outcome) of each when it ends."""
+    """Run jobs in `at_once` processes, or in one for each processor. Yield (number, outcome) of
+    each when it ends."""
+    at_once = at_once or os.cpu_count() or 1
     waiting, alone = dict.fromkeys(left), list[int]()
     while waiting:
         try:
@@ -356,7 +355,7 @@ class _Killed(Exception):
 
 
 def killed(job: Job) -> Outcome:
-    """Record that the process of a run was killed, twice."""
+    """Record that a run has failed: its process was killed each time."""
     folder = job.out or new_folder(job.scenario)
     folder.mkdir(exist_ok=True)
     error = LabError(

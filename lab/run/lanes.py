@@ -41,7 +41,8 @@ class Lanes:
         self._others = [_Lane(each) for each in self.folders if each.name != folder.name]
 
     def wait_s(self, now_s: float) -> float:
-        """Return the real time in s after which to ask again; 0 if no other lane is behind."""
+        """Return 0 if no other lane is behind `now_s`, else how long to wait before asking again
+        [s of real time]."""
         return BEHIND_POLL_S if any(each.holds(now_s) for each in self._others) else 0.0
 
 

@@ -57,7 +57,8 @@ class Repeated:
 
 
 def measured(run: Run) -> tuple[str, str]:
-    """Return the settings and the digest of the samples of a run, which only copies share."""
+    """Return the settings of a run and the digest of its samples. If two runs agree in both, one is
+    a copy of the other: emulations never measure exactly the same."""
     return json.dumps(run.settings, sort_keys=True), run.samples
 
 
