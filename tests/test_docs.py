@@ -11,7 +11,9 @@ import ast
 import os
 import re
 import shutil
+import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -91,15 +93,27 @@ def project_copy(folder: Path) -> Path:
 def shell(text: str, folder: Path, timeout_s: float) -> str:
     """Run a block. The simulator stays interpreted, because compiling it for each copy takes longer
     than the runs."""
-    settings = {
-        "input": text,
-        "cwd": folder,
-        "env": os.environ | {"NUMBA_DISABLE_JIT": "1"},
-        "timeout": timeout_s,
-    }
-    done = subprocess.run(["sh", "-eux"], capture_output=True, text=True, check=False, **settings)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    # no pipes: programs in the background would keep them open
+    with (folder / "printed").open("w+") as printed, (folder / "errors").open("w+") as errors:
+        running = subprocess.Popen(
+            ["sh", "-euxc", text],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=errors,
+            start_new_session=True,
+        )
+        try:
+            status = running.wait(timeout_s)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
+        printed.seek(0), errors.seek(0)
+        said = printed.read()
+        assert status == 0, said + errors.read()
+    return said
 
 
 @pytest.mark.whole

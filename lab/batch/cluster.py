@@ -47,7 +47,7 @@ INSTALL = (
     or ".venv/bin/python -m pip install --require-hashes -r locks/cluster.txt"
 )
 VM = {"vm": 1}  # the resource of workers that make emulations
-CONNECTS_WITHIN_S = 10
+CONNECTS_WITHIN_S = 10  # the scheduler, and then a worker
 FOR_EACH_WORKER = 4  # tasks: one is made, the next ones are there when it ends
 COUNT_EVERY_S = 5.0
 MOST_BYTES = 1 << 30  # of a run folder
@@ -271,8 +271,8 @@ def _connected(address: str) -> Iterator[Client]:
 
 def _check_workers(client: Client, address: str, emulates: bool) -> None:
     """Raise `RequestError` if one of the workers cannot make the runs."""
-    workers = client.scheduler_info(n_workers=-1)["workers"]
-    if not any(each["resources"].get("vm") or not emulates for each in workers.values()):
+    workers = _workers(client, emulates)
+    if workers is None:
         what = " with the resource vm=1, which emulations need" if emulates else ""
         raise RequestError(
             f"--cluster {address}: it has no worker{what}. Start one: see docs/cluster.md"
@@ -286,6 +286,18 @@ def _check_workers(client: Client, address: str, emulates: bool) -> None:
         if found != present_build():
             name = f"worker {workers.get(where, {}).get('name', where)}"
             raise RequestError(f"--cluster {address}: {_difference(name, found, present_build())}")
+
+
+def _workers(client: Client, emulates: bool) -> dict[str, Any] | None:
+    """Return the workers as the scheduler describes them, once one can make the runs; None if none
+    comes within `CONNECTS_WITHIN_S`."""
+    until_s = time.monotonic() + CONNECTS_WITHIN_S
+    while time.monotonic() < until_s:
+        workers: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+        if any(each["resources"].get("vm") or not emulates for each in workers.values()):
+            return workers
+        time.sleep(0.2)
+    return None
 
 
 def _build_of_worker() -> Callable[[], Build | None]:
