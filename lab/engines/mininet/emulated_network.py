@@ -237,8 +237,11 @@ class EmulatedNetwork:
         """
         scale = self.scenario.rate_scale
         probed = [each for each in interfaces if each.name in names]
+        taken_ns = self.links.transmission_ns()
         expected = {
-            each.node: probes.expected_figures(self.topology, each, scale, self._measures_up(each))
+            each.node: probes.expected_figures(
+                self.topology, each, scale, self._measures_up(each), taken_ns
+            )
             for each in probed
         }
         requests = {

@@ -17,7 +17,7 @@ from lab.engines.mininet.agents import ApAgentProcess
 from lab.engines.mininet.controller_client import Decided, Line, Observed, SubflowSeen
 from lab.engines.mininet.emulated_network import EmulatedNetwork
 from lab.engines.mininet.kernel import netlink, tcp_sockets
-from lab.engines.mininet.kernel.shaping import FQ, NETEM
+from lab.engines.mininet.kernel.shaping import FQ, NETEM, PFIFO
 from lab.engines.mininet.kernel.subflow_rates import ExpectedRates, pacing_rate_bps
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.traffic import sampler
@@ -27,7 +27,9 @@ from lab.frame import ApSample, Direction, Frame, LinkSample, UserSample
 from lab.radio.cell import Cell
 from lab.radio.mobility import Place
 from lab.topologies.topology import Trunk
-from lab.vm_environment import LOST_SHARE_FILE
+from lab.vm_environment import LOST_SHARE_FILE, time_dilation
+
+QUEUES = NETEM, PFIFO  # of a shaped port: netem counts what is sent and lost, pfifo what waits
 
 
 class Telemetry:
@@ -50,7 +52,7 @@ class Telemetry:
         expected = ExpectedRates(emulated.expected).rate_bps if emulated.expected else None
         self.sampler = Sampler(self.wiring, expected or pacing_rate_bps)
         file = os.environ.get(LOST_SHARE_FILE)
-        self.watchdog = Watchdog(Path(file) if file else None)
+        self.watchdog = Watchdog(Path(file) if file else None, time_dilation() or 1.0)
         for reason in emulated.misleading:
             self.watchdog.add(reason)
         # a netlink socket stays in the namespace where it was opened
@@ -66,7 +68,7 @@ class Telemetry:
         ports = [port for each in self._trunks for port in (each.a_port, each.b_port)]
         self._device = {port: self._scheduler.index(port) for port in ports}
         self._radio = {ap: self._scheduler.index(f"{ap}-wlan1") for ap in self.links.cells}
-        self._handles = [(number, NETEM) for number in self._device.values()]
+        self._handles = [(number, kind) for number in self._device.values() for kind in QUEUES]
         self._handles += [(number, FQ) for number in self._radio.values()]
         self._queues = self._scheduler.queues(self._handles)
         self._meter_mbps: dict[str, float | None] = {}
@@ -160,16 +162,16 @@ class Telemetry:
     def _direction(
         self, port: str, queues: Mapping[tuple[int, int], netlink.Queue], elapsed_s: float
     ) -> Direction | None:
-        """Return what a port has sent since the last sample; None if it has no netem qdisc."""
-        key = (self._device[port], NETEM)
-        now, before = queues.get(key), self._queues.get(key)
-        if now is None or before is None:
+        """Return what a port has sent since the last sample; None if it has no queue."""
+        sent, waiting = ((self._device[port], kind) for kind in QUEUES)
+        now, before, queue = queues.get(sent), self._queues.get(sent), queues.get(waiting)
+        if now is None or before is None or queue is None:
             return None
         return Direction.of(
             now.sent_bytes - before.sent_bytes,
             now.sent_packets - before.sent_packets,
             now.drops - before.drops,
-            now.backlog_packets,
+            queue.backlog_packets,
             elapsed_s,
         )
 

@@ -35,6 +35,12 @@ class Network:
     def __init__(self):
         self.ran = []
 
+    def pid(self, node):
+        return 0
+
+    def inside(self, node, argv):
+        return argv
+
     def run(self, node, argv, doing, stdin=None):
         self.ran.append((node, stdin.splitlines() if stdin else [" ".join(argv[1:])]))
 
@@ -60,13 +66,19 @@ def shaped(monkeypatch):
         ),
     )
 
+    changed = []
+    monkeypatch.setattr(module, "set_shape", lambda *end: changed.append(end))
+    monkeypatch.setattr(
+        shell, "journal_command", lambda argv, stdin="": lines.extend(stdin.splitlines())
+    )
+
     def make(topology, direction="down"):
         flows = [(user, direction) for user in topology.users]
         links = Links(topology, wire(topology), Network(), Ledger(), flows)
         links.start()
         links.lines = lines[:]
         lines.clear()
-        links.later = lines
+        links.later, links.changed = lines, changed
         return links
 
     return make
@@ -84,18 +96,29 @@ def of(lines, device):
     return [line for line in lines if f" dev {device} " in line]
 
 
+def netem(lines):
+    (line,) = (line for line in lines if " netem " in line)
+    return line
+
+
+def rate(lines):
+    """The rate of the one HTB class [bit/s]."""
+    (line,) = (line for line in lines if " htb rate " in line)
+    return int(line.split()[line.split().index("rate") + 1].removesuffix("bit"))
+
+
 def test_a_path_is_shaped_in_both_directions_and_loses_in_one(shaped):
     links = shaped(two_paths(loss=0.01))
     down, up = of(links.lines, "s1-eth2"), of(links.lines, "p1-eth2")
-    assert len(down) == len(up) == 1
-    assert "delay 10000us loss 1% rate 20000000bit" in down[0]
-    assert "delay 10000us rate 20000000bit" in up[0]
+    assert [rate(lines) for lines in (down, up)] == [20_000_000, 20_000_000]
+    assert "delay 10605.6us loss 1% " in netem(down)  # 1514 bytes at 20 Mb/s take 0.6 ms
+    assert "delay 10034.4us rate" in netem(up)  # and an acknowledgement 0.03 ms
 
 
 def test_the_delay_of_an_access_point_is_on_its_wire(shaped, load_testbed):
     links = shaped(load_testbed().network)
-    assert "delay 5000us rate 1000000000bit" in of(links.lines, "s1-eth2")[0]
-    assert "delay 20000us 2000us" in of(links.lines, "s1-eth3")[0]
+    assert "delay 5000us rate" in netem(of(links.lines, "s1-eth2"))
+    assert "delay 20000us 2000us" in netem(of(links.lines, "s1-eth3"))
 
 
 def test_an_lte_users_uplink_has_a_queue_behind_its_switch_port(shaped, load_testbed):
@@ -167,36 +190,44 @@ def test_a_wire_without_a_shape_is_left_alone(shaped):
     assert not of(shaped(two_paths()).lines, "p1-eth1")
 
 
-def test_the_wire_of_a_relay_has_netem_even_without_a_shape(shaped):
+def test_the_wire_of_a_relay_has_a_queue_even_without_a_shape(shaped):
     """It has no delay and a rate of 1 Gb/s, so the traffic is the same."""
     links = shaped(rat_setup.build(rat_setup.Params(setup=1)))
-    own = " ".join(str(ran) for node, ran in links.network.ran if node == "srv1")
-    assert "delay 0us rate 1000000000bit" in own
+    (own,) = (lines for node, lines in links.network.ran if node == "srv1")
+    assert "delay 0us rate" in netem(own)
+    assert own[0].endswith("rate 1000000000bit")
     radios = [trunk for trunk in links.wiring.trunks if trunk.radio]
     assert radios
-    assert not [line for each in radios for line in links._trunk(each)]
+    ports = [port for each in radios for port in (each.a_port, each.b_port)]
+    assert not [line for port in ports for line in of(links.lines, port) if " htb " in line]
 
 
-def test_the_wire_of_an_access_point_without_a_delay_has_netem(shaped, load_testbed):
+def test_the_wire_of_an_access_point_without_a_delay_has_a_queue(shaped, load_testbed):
     links = shaped(load_testbed("topology.wifi_delay_ms=0").network)
     wire = next(each for each in links.wiring.trunks if "wifi1" in (each.a, each.b))
-    assert "delay 0us rate 1000000000bit" in of(links.lines, wire.a_port)[0]
+    assert "delay 0us rate" in netem(of(links.lines, wire.a_port))
+    assert rate(of(links.lines, wire.a_port)) == 1_000_000_000
 
 
-def test_a_change_replaces_the_whole_line(shaped):
+def test_a_change_sets_the_whole_shape_and_keeps_the_queue(shaped):
     links = shaped(two_paths(loss=0.01))
     links.change(SetLinkRate("path1", 5_000_000))
-    assert "delay 10000us loss 1% rate 5000000bit" in of(links.later, "s1-eth2")[0]
+    assert "delay 10605.6us loss 1% " in netem(of(links.later, "s1-eth2"))  # as before
+    assert rate(of(links.later, "s1-eth2")) == 5_000_000
     links.later.clear()
     links.change(SetLinkDelay("path1", 40_000_000))
-    assert "delay 40000us loss 1% rate 5000000bit" in of(links.later, "s1-eth2")[0]
+    changed = of(links.later, "s1-eth2")
+    assert "delay 40605.6us loss 1% " in netem(changed)
+    assert rate(changed) == 5_000_000
+    assert not [line for line in changed if " root " in line or " pfifo " in line]
+    assert [device for device, _ in links.changed] == ["s1-eth2", "p1-eth2"] * 2
 
 
 def test_loss_acts_where_the_data_goes(shaped):
     links = shaped(two_paths(), "up")
     links.change(SetLinkLoss("path1", 50_000))
-    assert "loss" not in of(links.later, "s1-eth2")[0]
-    assert "loss 5%" in of(links.later, "p1-eth2")[0]
+    assert "loss" not in netem(of(links.later, "s1-eth2"))
+    assert "loss 5%" in netem(of(links.later, "p1-eth2"))
 
 
 def test_a_link_goes_down_at_its_port(shaped):
@@ -214,13 +245,15 @@ def test_a_host_link_is_shaped_at_both_ends(shaped):
         )
     )
     port = links.wiring.at("ue1", "a").port
-    assert "loss 2% rate 10000000bit" in of(links.lines, port)[0]
-    (node, (line,)) = links.network.ran[0]
+    assert "loss 2% rate 10000000bit" in netem(of(links.lines, port))
+    (node, lines) = links.network.ran[0]
     assert node == "ue1"
-    assert "rate 10000000bit" in line
-    assert "loss" not in line
+    assert "rate 10000000bit" in netem(lines)
+    assert "loss" not in netem(lines)
     links.change(SetLinkRate("a", 4_000_000))
-    assert "rate 4000000bit" in of(links.later, port)[0]
+    assert "loss 2% rate 4000000bit" in netem(of(links.later, port))
+    assert "rate 4000000bit" in netem(links.network.ran[-1][1])
+    assert links.changed == []
 
 
 def test_a_station_that_moves_is_priced_anew(shaped, load_testbed):

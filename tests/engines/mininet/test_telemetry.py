@@ -11,7 +11,7 @@ from lab.engines.mininet.controller_client import read_line
 from lab.engines.mininet.emulated_network import Stations
 from lab.engines.mininet.kernel import netlink
 from lab.engines.mininet.kernel.netlink import Queue
-from lab.engines.mininet.kernel.shaping import NETEM
+from lab.engines.mininet.kernel.shaping import NETEM, PFIFO
 from lab.engines.mininet.telemetry import Telemetry
 from lab.engines.mininet.traffic.sampler import OpenedFlow
 from lab.frame import LinkSample
@@ -150,21 +150,28 @@ def test_without_an_agent_the_occupancy_is_unknown(made):
     assert frame(made, 0.5)[0]["ap"]["lte1"]["mac_occupancy"] is None
 
 
+NOTHING = Queue(0, 0, 0, 0)
+
+
 def test_a_link_shows_what_left_it_and_what_it_lost(made):
     unknown = {"mbps": None} | dict.fromkeys(each.name for each in fields(LinkSample))
     down, up = made._device["s1-eth2"], made._device["wifi1-eth1"]
-    Scheduler.read = {(port, NETEM): Queue(0, 0, 0, 0) for port in (down, up)}
+    Scheduler.read = {(port, kind): NOTHING for port in (down, up) for kind in (NETEM, PFIFO)}
     assert frame(made, 0.5)[0]["link"]["wifi"] == unknown  # there is no earlier reading
+    delayed = 20  # packets that netem delays; they do not wait for the rate
     Scheduler.read = {
-        (down, NETEM): Queue(7, 10, 250_000, 90),
-        (up, NETEM): Queue(1, 0, 12_500, 90),
+        (down, NETEM): Queue(7 + delayed, 10, 250_000, 90),
+        (down, PFIFO): Queue(7, 6, 250_000, 90),
+        (up, NETEM): Queue(1 + delayed, 0, 12_500, 90),
+        (up, PFIFO): Queue(1, 0, 12_500, 90),
     }
     row = frame(made, 1.0)[0]["link"]
     assert set(row) == {each.id for each in made.topology.sampled_links} == {"wifi", "lte"}
     shown = {"mbps": 4.0, "mbps_ab": 4.0, "mbps_ba": 0.2, "backlog": 7, "loss": 0.1}
     assert row["wifi"] == row["wifi"] | shown
     assert row["lte"] == unknown
-    Scheduler.read[up, NETEM] = Queue(3, 0, 1_012_500, 190)
+    Scheduler.read[up, NETEM] = Queue(3 + delayed, 0, 1_012_500, 190)
+    Scheduler.read[up, PFIFO] = Queue(3, 0, 1_012_500, 190)
     row = frame(made, 1.5)[0]["link"]["wifi"]
     assert (row["mbps"], row["backlog"], row["loss"]) == (16.0, 3, 0.0)  # of the busier direction
 

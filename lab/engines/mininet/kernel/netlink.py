@@ -23,8 +23,9 @@ from lab.errors import LabError
 NETLINK_ROUTE, NETLINK_SOCK_DIAG = 0, 4
 REQUEST, DUMP, ACK, ECHO = 0x1, 0x300, 0x4, 0x8
 ERROR, DONE = 2, 3
-RTM_GETLINK, RTM_GETQDISC, RTM_NEWTCLASS = 18, 38, 40
+RTM_GETLINK, RTM_NEWQDISC, RTM_GETQDISC, RTM_NEWTCLASS = 18, 36, 38, 40
 TCA_KIND, TCA_OPTIONS, TCA_STATS = 1, 2, 3
+TCA_NETEM_LATENCY64, TCA_NETEM_JITTER64 = 10, 11
 CLONE_NEWNET = 0x40000000
 TICK_NS = 64  # the packet scheduler's clock
 BATCH = 16  # requests whose answers fit into a socket's buffer
@@ -134,8 +135,25 @@ class Scheduler:
             [_htb_class(interface, *limit) for interface, limit in rates.items()],
         )
 
+    def set_netem(self, interface: int, limit: int, timing: tuple[int, int], loss_ppm: int) -> None:
+        """Change the netem qdisc 30: in the HTB class 1:1 of an interface, as `tc qdisc change`.
+
+        `timing` is the delay and the jitter [ns], and `limit` the most packets that are being
+        delayed. Its rate stays. Raises `LabError` if the kernel refuses.
+        """
+        change_each(self._socket, RTM_NEWQDISC, [_netem(interface, limit, timing, loss_ppm)])
+
     def close(self) -> None:
         self._socket.close()
+
+
+def _netem(interface: int, limit: int, timing: tuple[int, int], loss_ppm: int) -> bytes:
+    loss = loss_ppm * 0xFFFFFFFF // 1_000_000
+    options = struct.pack("=6I", 0, limit, loss, 0, 0, 0)
+    options += attribute(TCA_NETEM_LATENCY64, struct.pack("=q", timing[0]))
+    options += attribute(TCA_NETEM_JITTER64, struct.pack("=q", timing[1]))
+    head = struct.pack("=BxxxiIII", 0, interface, 0x300000, 0x10001, 0)
+    return head + attribute(TCA_KIND, b"netem\0") + attribute(TCA_OPTIONS, options)
 
 
 def _htb_class(interface: int, rate_bps: int, burst_bytes: int) -> bytes:

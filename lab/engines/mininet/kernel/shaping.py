@@ -7,46 +7,107 @@ rules decide on which interface a queue or a delay is placed:
   would never fill (TCP small queues).
 - The delay of an access point is on its wired side. So the queue of its radio contains only packets
   that wait for the channel.
+- Between switches HTB limits the rate, and not netem: netem computes on arrival when a packet
+  leaves, so a new rate would not act on packets that wait.
+- netem delays before the queue, so the queue contains only packets that wait because of the rate.
 - netem always gets a rate. Without a rate, jitter would change the order of packets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-MTU_BYTES = 1514
+MTU_BYTES, ACK_BYTES = 1514, 86  # of a frame with data, and of one without (with MPTCP's options)
 UNLIMITED_PACKETS = 20_000
 FQ, PFIFO, NETEM = 0x1, 0x10, 0x30  # major numbers of the qdiscs of `air`, `rate` and `link`
+BEARER_BUCKET_MS, LINK_BUCKET_MS = 4, 10
 LINE_RATE_BPS = 1_000_000_000  # of an unshaped link; also keeps netem first-in first-out
 
 
-def burst_bytes(rate_bps: int) -> int:
-    """Return the size of a token bucket [bytes]: 4 ms at this rate, but at least two frames."""
-    return max(2 * MTU_BYTES, rate_bps * 4 // 8 // 1000)
+@dataclass(frozen=True)
+class Shape:
+    """One direction of a wired link. `rate_bps` is None without a limit.
 
-
-def link(
-    device: str,
-    rate_bps: int | None,
-    delay_ns: int,
-    jitter_ns: int = 0,
-    loss_ppm: int = 0,
-    queue_packets: int = UNLIMITED_PACKETS,
-) -> str:
-    """Return the `tc` line of the netem qdisc for one direction of a wired link.
-
-    `device` is the interface that sends in this direction. Jitter does not change the order of
-    packets. netem's limit also counts the packets that are being delayed. So the limit is
-    `queue_packets` plus the bandwidth-delay product.
+    `queue_packets` is how many packets may wait because of the rate, not counting packets that are
+    being delayed. Jitter does not change the order of packets. `frame_bytes` is the usual size of
+    the frames. `fastest_bps` is the largest rate that the link has had.
     """
-    line_bps = rate_bps or LINE_RATE_BPS
-    limit = queue_packets + (delay_ns + jitter_ns) * line_bps // (8 * MTU_BYTES * 10**9)
-    jitter = f" {jitter_ns / 1000:.6g}us" if jitter_ns else ""
-    loss = f" loss {loss_ppm / 10_000:.6g}%" if loss_ppm else ""
-    return (
-        f"qdisc replace dev {device} root handle 30: netem limit {limit} "
-        f"delay {delay_ns / 1000:.6g}us{jitter}{loss} rate {line_bps}bit"
-    )
+
+    rate_bps: int | None
+    delay_ns: int = 0
+    jitter_ns: int = 0
+    loss_ppm: int = 0
+    queue_packets: int = UNLIMITED_PACKETS
+    frame_bytes: int = MTU_BYTES
+    fastest_bps: int = 0
+
+    @property
+    def line_bps(self) -> int:
+        return self.rate_bps or LINE_RATE_BPS
+
+    @property
+    def transmission_ns(self) -> int:
+        """How long a frame takes at the largest rate that the link has had. What arrives while the
+        link is slower must not be late when it is fast again."""
+        fastest_bps = max(self.rate_bps or 0, self.fastest_bps)
+        return self.frame_bytes * 8 * 10**9 // fastest_bps if fastest_bps else 0
+
+    @property
+    def netem_ns(self) -> int:
+        """By how much netem delays: HTB passes a packet on when its transmission begins."""
+        return self.delay_ns + self.transmission_ns
+
+
+def burst_bytes(rate_bps: int, bucket_ms: int = BEARER_BUCKET_MS) -> int:
+    """Return the size of a token bucket [bytes], at least two frames.
+
+    The bucket makes up for late timers of a busy machine: a smaller one would lose rate.
+    """
+    return max(2 * MTU_BYTES, rate_bps * bucket_ms // 8 // 1000)
+
+
+def link(device: str, shape: Shape) -> list[str]:
+    """Return the `tc` lines that shape one direction of a link between two switches.
+
+    `device` is the interface that sends in this direction.
+    """
+    return [
+        f"qdisc replace dev {device} root handle 1: htb default 1",
+        *changed_link(device, shape),
+        f"qdisc replace dev {device} parent 30:1 handle 10: pfifo limit {shape.queue_packets}",
+    ]
+
+
+def changed_link(device: str, shape: Shape) -> list[str]:
+    """Return the `tc` lines that give a link made by `link` a new rate, delay, jitter and loss.
+
+    Packets that wait stay in the queue. The new rate acts on them at once; only the last packet
+    sent is paid for at the old rate. A new delay and a new loss act on packets that arrive later.
+    """
+    netem = _netem(shape, shape.netem_ns, UNLIMITED_PACKETS, LINE_RATE_BPS)
+    return [
+        rate_class(device, shape.line_bps, LINK_BUCKET_MS),
+        f"qdisc replace dev {device} parent 1:1 handle 30: {netem}",
+    ]
+
+
+def host_link(device: str, shape: Shape) -> str:
+    """Return the `tc` line that shapes one direction of a link of a host.
+
+    netem also limits the rate. Its limit counts the packets that are being delayed, too, so the
+    bandwidth-delay product is added to it. Expected rates put an fq qdisc behind it (`paced`), with
+    which HTB stopped sending.
+    """
+    delayed = (shape.delay_ns + shape.jitter_ns) * shape.line_bps // (8 * MTU_BYTES * 10**9)
+    netem = _netem(shape, shape.delay_ns, shape.queue_packets + delayed, shape.line_bps)
+    return f"qdisc replace dev {device} root handle 30: {netem}"
+
+
+def _netem(shape: Shape, delay_ns: int, limit: int, rate_bps: int) -> str:
+    jitter = f" {shape.jitter_ns / 1000:.6g}us" if shape.jitter_ns else ""
+    loss = f" loss {shape.loss_ppm / 10_000:.6g}%" if shape.loss_ppm else ""
+    return f"netem limit {limit} delay {delay_ns / 1000:.9g}us{jitter}{loss} rate {rate_bps}bit"
 
 
 def rate(device: str, rate_bps: int, queue_packets: int, delay_ns: int = 0) -> list[str]:
@@ -68,12 +129,12 @@ def rate(device: str, rate_bps: int, queue_packets: int, delay_ns: int = 0) -> l
     ]
 
 
-def rate_class(device: str, rate_bps: int) -> str:
-    """Return the `tc` line that sets the rate of the HTB qdisc made by the lines of `rate`.
+def rate_class(device: str, rate_bps: int, bucket_ms: int = BEARER_BUCKET_MS) -> str:
+    """Return the `tc` line that sets the rate of the HTB qdisc made by `link` or `rate`.
 
     The line can also be run later, to change the rate while traffic flows.
     """
-    burst = burst_bytes(rate_bps)
+    burst = burst_bytes(rate_bps, bucket_ms)
     return (
         f"class replace dev {device} parent 1: classid 1:1 htb rate {rate_bps}bit "
         f"burst {burst} cburst {burst} quantum {MTU_BYTES}"
@@ -126,7 +187,7 @@ def paced(device: str, shaped: bool) -> str:
 
     Without fq, TCP's own timer sends one packet at a time, and a late timer lowers the rate. fq
     sends all packets that are due. If `shaped` is True, the interface has the netem qdisc made by
-    `link`, and fq becomes its child. Otherwise fq becomes the root qdisc.
+    `host_link`, and fq becomes its child. Otherwise fq becomes the root qdisc.
     """
     place = "parent 30:1" if shaped else "root"
     return f"qdisc replace dev {device} {place} handle 40: fq limit 20000 flow_limit 20000"

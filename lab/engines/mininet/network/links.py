@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 from lab.engines.mininet.kernel import shaping
-from lab.engines.mininet.kernel.netlink import Queue
-from lab.engines.mininet.kernel.shaping import FQ
+from lab.engines.mininet.kernel.netlink import Queue, Scheduler
+from lab.engines.mininet.kernel.shaping import FQ, Shape
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network import packet_programs
@@ -58,26 +59,25 @@ class Links:
         self.data_directions = data_directions(topology, flows)
         self.cells_of = topology.cells
         self.links = {link.id: link for link in topology.links}
+        self.fastest_bps = {link.id: link.rate_bps or 0 for link in topology.links}
         self.cells: dict[str, packet_programs.RunningCell] = {}
 
     def start(self) -> None:
-        lines = [line for trunk in self.wiring.trunks for line in self._trunk(trunk)]
+        shaped = {link.id for link in self.links.values() if has_shape(link, self.cells_of)}
+        trunks = [each for each in self.wiring.trunks if each.link in shaped]
+        ends = [end for trunk in trunks for end in self._trunk(trunk)]
+        lines = [line for end in ends for line in shaping.link(*end)]
         self._start_cells()
         for cell in self.cells_of:
             if cell.kind == "lte":
                 lines += make_lte_queues(cell, self.wiring, self.ledger)
-        shaped = [
-            each
-            for each in self.wiring.interfaces
-            if each.link in self.links and has_shape(self.links[each.link], self.cells_of)
-        ]
-        self._shape([*lines, *(self._towards_host(each) for each in shaped)], "shape the links")
-        for host in dict.fromkeys(each.node for each in shaped):
-            self._shape(
-                [self._from_host(each) for each in shaped if each.node == host],
-                f"shape the links of {host}",
-                host,
-            )
+        access = [each for each in self.wiring.interfaces if each.link in shaped]
+        lines += [shaping.host_link(*self._towards_host(each)) for each in access]
+        self._shape(lines, "shape the links")
+        for host in dict.fromkeys(each.node for each in access):
+            own = [self._from_host(each) for each in access if each.node == host]
+            lines = [shaping.host_link(*each) for each in own]
+            self._shape(lines, f"shape the links of {host}", host)
 
     def change(self, change: LinkChange) -> None:
         link_id = change.link
@@ -85,13 +85,16 @@ class Links:
         if isinstance(change, SetLinkUp):
             self._take(link_id, trunk, "up" if change.up else "down")
             return
-        self.links[link_id] = self._changed(self.links[link_id], change)
+        link = self.links[link_id] = self._changed(self.links[link_id], change)
+        self.fastest_bps[link_id] = max(self.fastest_bps[link_id], link.rate_bps or 0)
         if trunk:
-            self._shape(self._trunk(trunk), f"change {link_id}")
+            for end in self._trunk(trunk):
+                self._change(*end)
         else:
             own = next(each for each in self.wiring.interfaces if each.link == link_id)
-            self._shape([self._towards_host(own)], f"change {link_id}")
-            self._shape([self._from_host(own)], f"change {link_id}", own.node)
+            doing = f"change {link_id}"
+            self._shape([shaping.host_link(*self._towards_host(own))], doing)
+            self._shape([shaping.host_link(*self._from_host(own))], doing, own.node)
 
     def _take(self, link_id: str, trunk: Trunk | None, state: str) -> None:
         """Set a link "up" or "down", as `state` says, by setting the interface at one of its ends.
@@ -199,40 +202,42 @@ class Links:
             worst = max(worst, (waiting * airtime_ns - due_ns) / 1e6)
         return worst
 
-    def _trunk(self, trunk: Trunk) -> list[str]:
-        """Return the `tc` lines for both directions of a link between two switches.
+    def transmission_ns(self) -> dict[str, int]:
+        """Return by how much each link between two switches delays a frame and its answer, because
+        of its rate and whatever their size (`Shape.netem_ns`)."""
+        between = [self.links[trunk.link] for trunk in self.wiring.trunks]
+        return {
+            link.id: sum(self._direction(link, side).transmission_ns for side in ("ab", "ba"))
+            for link in between
+        }
+
+    def _trunk(self, trunk: Trunk) -> list[tuple[str, Shape]]:
+        """Return the sending port and the shape of each direction of a link between two switches.
 
         Access points count as switches. The delay of an access point's cell is added to the delay
-        of the link. The list is empty if the link needs no netem qdisc.
+        of the link.
         """
         link = self.links[trunk.link]
-        delay_ns, jitter_ns = link_delay_ns(link, self.cells_of)
-        if not has_shape(link, self.cells_of):
-            return []
+        ends = ((trunk.a_port, "ab"), (trunk.b_port, "ba"))
+        return [(port, self._direction(link, side)) for port, side in ends]
+
+    def _towards_host(self, each: Interface) -> tuple[str, Shape]:
+        link = self.links[each.link]
+        return each.port, self._direction(link, "ba" if link.a == each.node else "ab")
+
+    def _from_host(self, each: Interface) -> tuple[str, Shape]:
+        link = self.links[each.link]
+        return each.name, self._direction(link, "ab" if link.a == each.node else "ba")
+
+    def _direction(self, link: Link, side: str) -> Shape:
+        """Return the shape of one direction: `side` is "ab" from end a to end b, or "ba"."""
         queue = link.queue_packets if link.rate_bps else shaping.UNLIMITED_PACKETS
-        ends = ((trunk.a_port, link.loss_ppm), (trunk.b_port, link.loss_back_ppm))
-        return [
-            shaping.link(port, link.rate_bps, delay_ns, jitter_ns, loss, queue)
-            for port, loss in ends
-        ]
-
-    def _towards_host(self, each: Interface) -> str:
-        link = self.links[each.link]
-        return self._end(
-            each.port, link, link.loss_back_ppm if link.a == each.node else link.loss_ppm
-        )
-
-    def _from_host(self, each: Interface) -> str:
-        link = self.links[each.link]
-        return self._end(
-            each.name, link, link.loss_ppm if link.a == each.node else link.loss_back_ppm
-        )
-
-    def _end(self, device: str, link: Link, loss_ppm: int) -> str:
-        delay_ns, jitter_ns = link_delay_ns(link, self.cells_of)
-        return shaping.link(
-            device, link.rate_bps, delay_ns, jitter_ns, loss_ppm, link.queue_packets
-        )
+        loss_ppm = link.loss_ppm if side == "ab" else link.loss_back_ppm
+        carries_data = side in self.data_directions[link.id]
+        frame_bytes = shaping.MTU_BYTES if carries_data else shaping.ACK_BYTES
+        delays = link_delay_ns(link, self.cells_of)
+        fastest_bps = self.fastest_bps[link.id]
+        return Shape(link.rate_bps, *delays, loss_ppm, queue, frame_bytes, fastest_bps)
 
     def _shape(self, lines: list[str], doing: str, host: str | None = None) -> None:
         """Run `tc -batch` with `lines` inside `host`, or outside all hosts if `host` is None.
@@ -244,6 +249,12 @@ class Links:
             shell.run(argv, doing, stdin=shaping.batch(lines))
         else:
             self.network.run(host, argv, doing, stdin=shaping.batch(lines))
+
+    def _change(self, device: str, shape: Shape) -> None:
+        """Give a port of a switch a new shape at once: to start `tc` can take half a second."""
+        lines = shaping.batch(shaping.changed_link(device, shape))
+        shell.journal_command(["tc", "-batch", "-"], lines)
+        set_shape(device, shape)
 
     def _start_cells(self) -> None:
         """Load the eBPF programs of all WiFi cells, and attach them to access points and stations.
@@ -272,8 +283,17 @@ class Links:
                 self._shape(lines, f"attach the cell to {station.user}", station.user)
 
 
+def set_shape(device: str, shape: Shape) -> None:
+    """Set what `shaping.changed_link` says, by netlink."""
+    with closing(Scheduler()) as scheduler:
+        interface, timing = scheduler.index(device), (shape.netem_ns, shape.jitter_ns)
+        burst = shaping.burst_bytes(shape.line_bps, shaping.LINK_BUCKET_MS)
+        scheduler.set_rates({interface: (shape.line_bps, burst)})
+        scheduler.set_netem(interface, shaping.UNLIMITED_PACKETS, timing, shape.loss_ppm)
+
+
 def has_shape(link: Link, cells: Iterable[Cell]) -> bool:
-    """Return True if a wired link needs a netem qdisc.
+    """Return True if a wired link needs qdiscs of its own.
 
     A link needs one if it has a rate, a delay, jitter or a loss. Wired links of an access point or
     of a relay (a switch with a radio) always need one. One reason is that telemetry.py reads the

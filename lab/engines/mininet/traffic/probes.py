@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 from controller import units
@@ -86,7 +87,11 @@ class Comparison:
 
 
 def expected_figures(
-    topology: Topology, interface: Interface, rate_scale: float = 1.0, up: bool = False
+    topology: Topology,
+    interface: Interface,
+    rate_scale: float = 1.0,
+    up: bool = False,
+    transmission_ns: Mapping[str, int] = MappingProxyType({}),
 ) -> PathFigures:
     """Return the expected rates and round-trip time of a path without other traffic.
 
@@ -95,9 +100,9 @@ def expected_figures(
     directions. `up_mbps` is None unless `up` is True.
 
     If wmediumd models a cell on the path, the round-trip time includes the time in wmediumd. The
-    round-trip time also includes the time to transmit a ping there and back. Of two times, only the
-    longer one counts: the time in all WiFi cells together, or the time on the slowest wired link.
-    An LTE bearer adds nothing, because it is a token bucket, and a single ping passes it at once.
+    round-trip time also includes the time to transmit a ping there and back in the WiFi cells and
+    on wired links, or there what `transmission_ns` says by the ID of the link. An LTE bearer adds
+    nothing, because it is a token bucket, and a single ping passes it at once.
     """
     links = _links_to(topology, topology.server_of(interface.node), interface)
     hops = _radio_hops(topology, interface, links)
@@ -112,12 +117,18 @@ def expected_figures(
     in_cells_ms = sum(
         PING_BITS / station.rate_bps * 1000 for cell, station in hops if cell.kind == "wifi"
     )
-    on_link_ms = PING_BITS / min(wired_bps) * 1000 if wired_bps else 0.0
-    serialisation_ms = 2 * (max(in_cells_ms, on_link_ms) + fixed_ms)
+    on_links_ms = sum(_on_link_ms(link, transmission_ns) for link in links)
+    serialisation_ms = 2 * (in_cells_ms + fixed_ms) + on_links_ms
     rate_mbps = units.scenario_mbps(rate_bps, rate_scale) or None
     in_user_space_ms = WMEDIUMD_MS * sum(cell.air == "wmediumd" for cell, _ in hops)
     rtt_ms = 2 * (units.ms_from_ns(delay_ns) + in_user_space_ms) + serialisation_ms
     return PathFigures(rate_mbps, rtt_ms, rate_mbps if up else None)
+
+
+def _on_link_ms(link: Link, transmission_ns: Mapping[str, int]) -> float:
+    if link.id in transmission_ns:
+        return units.ms_from_ns(transmission_ns[link.id])
+    return 2 * PING_BITS / link.rate_bps * 1000 if link.rate_bps else 0.0
 
 
 def _links_to(topology: Topology, server: str, interface: Interface) -> list[Link]:
