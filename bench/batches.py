@@ -14,7 +14,8 @@ from pathlib import Path
 
 from lab.batch import jobs
 from lab.batch.cluster import Cluster
-from lab.batch.jobs import Executor, Job
+from lab.batch.job import Job
+from lab.batch.jobs import Executor
 from lab.batch.request import Request, checked
 from lab.batch.single import run_job
 from lab.engines.sim import compiler

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from lab.cli.dilation import dilation_option
 from lab.errors import RequestError
 from lab.run import manifest
 from lab.run.manifest import ROOT
@@ -115,6 +116,7 @@ def check_committed(command: str, option: str, page: Path | None, allow_changed:
 )
 @duration_option
 @tries_option
+@dilation_option
 @allow_changed_option
 @click.pass_context
 def crosscheck(
@@ -187,6 +189,7 @@ def crosscheck(
 )
 @duration_option
 @tries_option
+@dilation_option
 @click.option(
     "--runs",
     type=click.Path(path_type=Path),

@@ -108,7 +108,7 @@ hostapd and hwsim; the controller runs in POX. `sim` is the embedded simulator. 
 same settings, seeds, rate scale and packet scheduler (that of the kernel). Each scenario runs with
 `none` and with its own strategy; five scenarios have no strategy of their own. The RAT setups have
 four times the rate scale of other runs on a slow machine, because their files would be too small.
-The clocks of a VM without KVM must then be 4 times slower (`MULTIPATH_LAB_VM_DILATION=4`). Rates
+The clocks of a VM without KVM must then be 4 times slower (`--dilation 4`). Rates
 are goodput in Mb/s of the scenario; values are means over the seeds, with the smallest and the
 largest value. A seed determines where users are, how they walk, which ports they use and when
 on-off flows pause, so only equal seeds are compared: the simulator's values are those of the

@@ -15,7 +15,8 @@ from functools import cached_property
 from pathlib import Path
 
 from lab.batch import jobs
-from lab.batch.jobs import TRIES, Display, Job
+from lab.batch.job import Job
+from lab.batch.jobs import TRIES, Display
 from lab.batch.request import Request, placed, scenarios_of, together
 from lab.errors import MachineLacks, RequestError
 from lab.results.documents import FinishedRun

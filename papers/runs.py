@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.batch import jobs
-from lab.batch.jobs import Display, Job
+from lab.batch.job import Job
+from lab.batch.jobs import Display
 from lab.batch.request import Request, together
 from lab.errors import LabError, RequestError, unknown
 from lab.results.documents import FinishedRun

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lab.batch import cluster
-from lab.batch.jobs import Job
+from lab.batch.job import Job
 from lab.batch.single import run_job
 from lab.errors import LabError
 from lab.run.engine import Options

@@ -17,7 +17,8 @@ from users_files import (
 
 from controller import strategies
 from lab import extensions
-from lab.batch.jobs import Job, run_all
+from lab.batch.job import Job
+from lab.batch.jobs import run_all
 from lab.batch.virtual_machine import argv_inside, files_inside
 from lab.run.engine import Options
 from lab.run.outcome import Outcome

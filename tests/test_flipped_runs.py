@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from dashboard import finished as repeats
-from lab.batch.jobs import Job, kept
+from lab.batch.job import Job
+from lab.batch.jobs import kept
 from lab.frame import Frame, UserSample
 from lab.results import compare
 from lab.results.explain import present

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from command_line import committed, lab, start  # noqa: F401 - fixtures
 
-from lab.batch.jobs import Job
+from lab.batch.job import Job
 from lab.cli.terminal import Terminal
 from lab.errors import LabError
 from lab.run import manifest

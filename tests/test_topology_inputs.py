@@ -15,7 +15,7 @@ from users_files import TOPOLOGY, _only_built_in, lab, refused
 
 from dashboard import exports
 from lab.batch import virtual_machine
-from lab.batch.jobs import Job
+from lab.batch.job import Job
 from lab.batch.repeat import repeat
 from lab.errors import RequestError
 from lab.run.engine import Options

@@ -9,7 +9,7 @@ from command_line import lab  # noqa: F401 - a fixture
 
 from lab.batch.estimate import estimated
 from lab.batch.grid import folder_name, points
-from lab.batch.jobs import Job
+from lab.batch.job import Job
 from lab.errors import RequestError
 from lab.run.engine import Options
 

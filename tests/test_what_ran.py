@@ -16,7 +16,8 @@ from dashboard import finished, state
 from dashboard.app import create_app
 from lab import extensions, inputs
 from lab.batch import jobs
-from lab.batch.jobs import Job, run_all
+from lab.batch.job import Job
+from lab.batch.jobs import run_all
 from lab.batch.single import run_job
 from lab.results import compare
 from lab.results.store import Store

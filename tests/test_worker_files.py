@@ -13,7 +13,7 @@ from users_files import C_LAW, LAW, STRATEGY, TOPOLOGY, _only_built_in
 from controller.strategies import STRATEGIES
 from lab import extensions, metrics
 from lab.batch import cluster
-from lab.batch.jobs import Job
+from lab.batch.job import Job
 from lab.extensions import Extension
 from lab.run.engine import Options
 from lab.scenario import loading

@@ -12,34 +12,19 @@ if it is saved as a snapshot.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from lab.errors import MachineLacks, RequestError
-from lab.vm_environment import DILATION
+from lab.vm_environment import DILATION, asked_dilation
 
-LARGEST = 20.0
 LIBRARY = "*/faketime/libfaketimeMT.so.1"  # in a folder of libraries
 FOLDERS = (Path("/usr/lib"), Path("/usr/local/lib"))
 
 
 def factor() -> float:
-    """Return how many times slower than real time the VM's clocks have to run.
-
-    The number comes from an environment variable; the default is 1. Raises `RequestError` if it is
-    not a number from 1 to `LARGEST`.
-    """
-    text = os.environ.get(DILATION) or "1"
-    try:
-        found = float(text)
-    except ValueError:
-        found = 0.0
-    if not 1 <= found <= LARGEST:
-        raise RequestError(
-            f"{DILATION}='{text}': the VM's clocks cannot run at such a speed. "
-            f"Choose a factor from 1 (real time) to {LARGEST:g}, such as {DILATION}=2"
-        )
-    return found
+    """Return how many times slower than real time the VM's clocks have to run: 1 for "auto", which
+    is about runs. Raise `RequestError` if the environment has no such factor."""
+    return asked_dilation() or 1.0
 
 
 def prefix(*, kvm: bool) -> list[str]:

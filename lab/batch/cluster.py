@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 import lab
 from lab import extensions, installed, sudo
-from lab.batch.jobs import Job, kept, killed, signals_as_ctrl_c
+from lab.batch.job import Job
+from lab.batch.jobs import kept, killed, signals_as_ctrl_c
 from lab.batch.single import run_job
 from lab.engines import registry
 from lab.errors import LabError, MachineLacks, RequestError
@@ -51,6 +52,7 @@ CONNECTS_WITHIN_S = 10  # the scheduler, and then a worker
 FOR_EACH_WORKER = 4  # tasks: one is made, the next ones are there when it ends
 COUNT_EVERY_S = 5.0
 MOST_BYTES = 1 << 30  # of a run folder
+Workers = dict[str, dict[Any, Any]]  # by address, as the scheduler describes them
 Build = tuple[str, str]  # the version, and the digest of the sources
 
 
@@ -288,12 +290,12 @@ def _check_workers(client: Client, address: str, emulates: bool) -> None:
             raise RequestError(f"--cluster {address}: {_difference(name, found, present_build())}")
 
 
-def _workers(client: Client, emulates: bool) -> dict[str, Any] | None:
+def _workers(client: Client, emulates: bool) -> Workers | None:
     """Return the workers as the scheduler describes them, once one can make the runs; None if none
     comes within `CONNECTS_WITHIN_S`."""
     until_s = time.monotonic() + CONNECTS_WITHIN_S
     while time.monotonic() < until_s:
-        workers: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+        workers: Workers = client.scheduler_info(n_workers=-1)["workers"]
         if any(each["resources"].get("vm") or not emulates for each in workers.values()):
             return workers
         time.sleep(0.2)

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lab.batch.jobs import Job, kept, refuse_occupied
+from lab.batch.job import Job
+from lab.batch.jobs import kept, refuse_occupied
 from lab.batch.single import run_job
 from lab.errors import LabError
 from lab.run.outcome import EXIT_INTERRUPTED

@@ -9,7 +9,8 @@
 4) A run whose process is killed, for example because the memory is full, is repeated alone after
    all others. If it is killed again, it has failed.
 5) An emulation that failed or overloaded the machine is repeated after all others, because another
-   program may have kept the machine busy. It is made at most `TRIES` times.
+   program may have kept the machine busy. It is made at most `TRIES` times; with `--dilation auto`,
+   until the clocks of the VM are slow enough (`lab.batch.slower_clocks`).
 """
 
 from __future__ import annotations
@@ -24,24 +25,25 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from itertools import islice
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, Protocol
 
 from lab import extensions
+from lab.batch import slower_clocks
+from lab.batch.job import Job
+from lab.batch.slower_clocks import Slowed
 from lab.errors import LabError, RequestError
 from lab.extensions import Extension
 from lab.run import process
-from lab.run.engine import Options
-from lab.run.outcome import EXIT_INTERRUPTED, Outcome, Progress, conclude, is_whole
-from lab.run.reading import ALL, RESULTS, changed, has_results_only, read_document
+from lab.run.outcome import EXIT_INTERRUPTED, Outcome, conclude, is_whole
+from lab.run.reading import RESULTS, changed, has_results_only, read_document
 from lab.run.recorder import Recorder, never_began, new_folder, remove_run
 from lab.run.result import SCHEMA
 from lab.scenario import engine_table
 from lab.scenario.loading import experiment
-from lab.scenario.schema import Scenario
+from lab.vm_environment import asked_dilation
 
 SIGNAL_EVERY_S = 0.5
 KILLED_AFTER_S = 60.0
@@ -50,29 +52,7 @@ SAY_EACH = 100  # with more runs, progress is shown every `SAY_EVERY_S` seconds
 SAY_EVERY_S = 5.0
 TRIES = 3  # of an emulation that fails or overloads the machine
 PR_SET_PDEATHSIG = 1  # of prctl(2)
-OnProgress = Callable[[Progress], None]
 _stopped: Event  # set in each worker process
-
-
-@dataclass(frozen=True)
-class Job:
-    """One run to make.
-
-    `out` is the run folder. If it is None, a new folder is made, named after the time at which the
-    run starts. If `vm` is True, the emulation runs inside the virtual machine.
-    """
-
-    scenario: Scenario
-    engine: str
-    options: Options
-    out: Path | None = None
-    vm: bool = False
-    keep: str = ALL
-
-    @property
-    def name(self) -> str:
-        """The strategy and the seed, such as `none, seed 1`."""
-        return f"{self.scenario.strategy.name}, seed {self.scenario.seed}"
 
 
 class Display(Protocol):
@@ -140,6 +120,10 @@ def _tried(
 ) -> Iterator[tuple[int, Outcome]]:
     """Run the jobs whose numbers are in `left`, and repeat emulations at most `tries` times. Yield
     the last outcome of each."""
+    in_vm = bool(left) and jobs[left[0]].vm
+    slowed = Slowed(jobs) if in_vm and tries > 1 and asked_dilation() is None else None
+    if slowed:
+        jobs, tries = slowed, max(tries, slower_clocks.TRIES)
     while left:
         tries -= 1
         shown, ended, again = _Shown(display, len(jobs), len(left)), 0, dict[int, Outcome]()
@@ -148,6 +132,8 @@ def _tried(
             shown.ended(jobs[n], outcome)
             ended += 1
             interrupted |= outcome.exit_code == EXIT_INTERRUPTED
+            if slowed:
+                slowed.note(n, outcome)
             if tries > 0 and _is_repeated(jobs[n], outcome):
                 again[n] = outcome
             else:
@@ -156,8 +142,11 @@ def _tried(
             yield from again.items()
             return
         if again:
-            display.say("runs that failed or overloaded the machine are repeated")
-        for n in again:
+            how = ", where it helps with slower clocks" if slowed else ""
+            display.say(f"runs that failed or overloaded the machine are repeated{how}")
+        for n, outcome in again.items():
+            if jobs[n].out is None:
+                remove_run(outcome.folder)
             _remove_unusable(jobs[n])
         left = tuple(again)
 

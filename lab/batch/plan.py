@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import overload
 
-from lab.batch.jobs import Job
+from lab.batch.job import Job
 from lab.scenario.loading import with_seed
 from lab.scenario.schema import Scenario
 

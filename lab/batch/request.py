@@ -13,7 +13,7 @@ from pathlib import Path
 from controller.strategy_names import folder_name
 from lab.batch import grid
 from lab.batch.grid import Point
-from lab.batch.jobs import Job
+from lab.batch.job import Job
 from lab.batch.plan import Group, MakeJob, Plan
 from lab.engines import registry
 from lab.errors import RequestError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lab.batch import virtual_machine
-from lab.batch.jobs import Job, OnProgress
+from lab.batch.job import Job, OnProgress
 from lab.engines import registry
 from lab.run import runner
 from lab.run.outcome import Outcome

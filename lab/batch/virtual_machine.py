@@ -6,16 +6,18 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lab import extensions, sudo
-from lab.batch.jobs import Job, OnProgress
-from lab.errors import LabError, MachineLacks
+from lab.batch import slower_clocks
+from lab.batch.job import Job, OnProgress
+from lab.errors import LabError, MachineLacks, RequestError
 from lab.extensions import Extension
 from lab.frame import Frame
+from lab.run import inbox
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome, Progress, conclude
-from lab.run.reading import Follower, read_document, sample, text_of
+from lab.run.reading import Follower, event, read_document, sample, text_of
 from lab.run.recorder import REQUEST, TRACE, Recorder, keep_inputs, new_folder, write_scenario
 from lab.scenario.loading import input_files
 
@@ -35,9 +37,13 @@ def run_job(job: Job, on_progress: OnProgress) -> Outcome:
     error = None
     try:
         with files_inside() as files:
-            inside = in_vm.GuestCommand(argv_inside(job, folder), folder, files=files)
-            follower = _follower(folder, scenario.duration_s, on_progress)
-            code = in_vm.run_in_vm(inside, follower, wait=job.options.wait)
+            argv = argv_inside(job, folder)
+            inside = in_vm.GuestCommand(argv, folder, files=files, dilation=job.dilation)
+            stopping = _Stopping(job, folder)
+            report = _reporter(folder, scenario.duration_s, on_progress)
+            code = in_vm.run_in_vm(inside, _both(report, stopping), wait=job.options.wait)
+            if stopping.stopped:
+                code = 0  # nobody interrupted it
     except MachineLacks:  # nothing was started, so the folder is empty
         shutil.rmtree(folder)
         raise
@@ -103,7 +109,15 @@ def files_inside() -> Iterator[tuple[tuple[Path, Path], ...]]:
         yield tuple(copies)
 
 
-def _follower(folder: Path, duration_s: float, on_progress: OnProgress) -> Callable[[], None]:
+def _both(one: Callable[[], None], other: Callable[[], None]) -> Callable[[], None]:
+    def call() -> None:
+        one()
+        other()
+
+    return call
+
+
+def _reporter(folder: Path, duration_s: float, on_progress: OnProgress) -> Callable[[], None]:
     """Return a function that reports the progress of a run in a virtual machine.
 
     Each call passes new lines of log.txt and the latest new sample to `on_progress`. They are read
@@ -118,3 +132,19 @@ def _follower(folder: Path, duration_s: float, on_progress: OnProgress) -> Calla
             on_progress(Progress("running", frame.t, duration_s, frame, duration_s - frame.t))
 
     return report
+
+
+class _Stopping:
+    """Stops a run that overloads the machine and will be made again with slower clocks."""
+
+    def __init__(self, job: Job, folder: Path) -> None:
+        self.stopped = False
+        self._folder, self._is_watched = folder, slower_clocks.can_be_slower(job)
+        self._events = Follower(folder / "events.jsonl", event)
+
+    def __call__(self) -> None:
+        if self._is_watched and any(each.get("overloaded") for each in self._events.new()):
+            self._is_watched = False
+            with suppress(RequestError):  # it has just ended
+                inbox.send(self._folder, {"control": "stop"})
+                self.stopped = True

@@ -21,6 +21,7 @@ from lab.cli import figures, lists, machine, worksheet
 from lab.cli import run as checking
 from lab.cli import run as running
 from lab.cli.classroom import classroom, grade
+from lab.cli.dilation import dilation_option
 from lab.cli.export import check_files, export, write_comparison
 from lab.cli.machine import audit, export_script
 from lab.cli.own_files import forwarded_with_option, with_arguments, with_option
@@ -102,6 +103,7 @@ def cli() -> None:
 @click.option(
     "--vm", is_flag=True, help="Run the emulation inside a virtual machine; needs no root."
 )
+@dilation_option
 @click.option(
     "--wait", is_flag=True, help="Wait while another emulation is running on this machine."
 )
@@ -209,6 +211,7 @@ def run(
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--engine", default="sim", show_default=True, help="sim or mininet, as for run.")
 @click.option("--vm", is_flag=True, help="Run emulations inside a virtual machine.")
+@dilation_option
 @click.option("--shard", metavar="I/N", help="Run only the I-th of N parts of the runs.")
 @click.option("--cluster", metavar="ADDRESS", help="Run on the workers of this Dask scheduler.")
 @click.option(

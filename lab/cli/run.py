@@ -14,7 +14,8 @@ from lab import extensions, user_file
 from lab.batch import jobs
 from lab.batch.cluster import Cluster
 from lab.batch.estimate import estimated
-from lab.batch.jobs import Job, time_left
+from lab.batch.job import Job
+from lab.batch.jobs import time_left
 from lab.batch.request import Request, checked
 from lab.batch.sweep import Sweep
 from lab.cli import terminal as view
@@ -26,6 +27,7 @@ from lab.run.reading import read_document
 from lab.scenario import engine_table
 from lab.scenario.loading import Overrides, load
 from lab.topologies import nodes_and_links
+from lab.vm_environment import asked_dilation
 
 NAMED_FAILURES = 20
 
@@ -80,7 +82,7 @@ def run(request: Request, output: Output, cluster: str | None = None) -> int:
     single = len(requested) == 1 and cluster is None
     terminal = Terminal(not output.silent, single, not output.quiet, output.report)
     if single:
-        outcome = terminal.run(requested[0])
+        outcome = _single(requested[0], terminal)
         if not output.silent:
             click.echo(_summary(outcome))
         if output.as_json:
@@ -93,6 +95,13 @@ def run(request: Request, output: Output, cluster: str | None = None) -> int:
     if output.as_json:
         _print_results(outcomes)
     return _exit_code(outcomes, len(requested))
+
+
+def _single(job: Job, terminal: Terminal) -> Outcome:
+    """Make a run once, whatever comes out; with `--dilation auto`, until the machine keeps up."""
+    if job.vm and asked_dilation() is None:
+        return jobs.run_all([job], terminal)[0]
+    return terminal.run(job)
 
 
 def sweep(asked: Request, wanted: Sweep, output: Output, cluster: str | None = None) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from lab.batch.jobs import Job
+from lab.batch.job import Job
 from lab.batch.single import run_job
 from lab.errors import LabError
 from lab.results import labels
@@ -17,7 +17,6 @@ from lab.results.tables import cell_text, text_table
 from lab.run.outcome import Outcome, Progress
 from lab.scenario import engine_table
 from lab.scenario.schema import Scenario
-from lab.vm_environment import DILATION
 
 PLAIN_EVERY_S = 10.0
 
@@ -95,7 +94,7 @@ def summary(result: dict[str, Any], folder: Path) -> str:
         )
         if engine_table.entry(result["engine"]).real_time:
             parts.append(
-                f"In a VM, {DILATION}=2 before the command gives the machine twice the time "
+                "In a VM, --dilation auto slows the clocks until the machine keeps up "
                 "(docs/install.md)."
             )
     if result["aps"]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from lab.cli.dilation import dilation_option
 from lab.cli.own_files import with_option
 from lab.cli.terminal import Terminal
 from lab.errors import LabError, MachineLacks, RequestError
@@ -28,6 +29,7 @@ EXIT_DIFFERS, EXIT_NOT_REPEATED = LabError.exit_code, MachineLacks.exit_code
     help="Keep the unpacked archive and the repeated runs in this new folder.",
 )
 @click.option("--vm", is_flag=True, help="Make emulated runs again in a virtual machine.")
+@dilation_option
 @click.option(
     "--wait", is_flag=True, help="Wait while another emulation is running on this machine."
 )

@@ -22,7 +22,7 @@ from lab.run.lanes import LANES
 from lab.run.result import SCHEMA
 from lab.scenario.loading import experiment, input_files, user_files
 from lab.scenario.schema import Scenario
-from lab.vm_environment import COMMIT, DILATION, IN_VM
+from lab.vm_environment import COMMIT, time_dilation
 
 
 def present() -> str:
@@ -86,7 +86,7 @@ def manifest(run_id: str, scenario: Scenario, engine: str, started: float) -> di
             "cpu": _cpu(),
             "cpus": os.cpu_count(),
             "memory_mb": _memory_mb(),
-            **_dilation(),
+            **({"time_dilation": factor} if (factor := time_dilation()) else {}),
         },
         "extensions": [each.row() for each in user_files(scenario, engine)],
         **({"inputs": read} if (read := _inputs(scenario, engine)) else {}),
@@ -164,15 +164,6 @@ def commit() -> str | None:
         ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
-
-
-def _dilation() -> dict[str, float]:
-    """Return by which factor the clocks of a virtual machine run slower than real time.
-
-    The result is {} outside a virtual machine, or if the factor is not known.
-    """
-    text = os.environ.get(DILATION) if IN_VM in os.environ else None
-    return {"time_dilation": float(text)} if text else {}
 
 
 def _cpu() -> str:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lab.batch import jobs
-from lab.batch.jobs import Display, Job
+from lab.batch.job import Job
+from lab.batch.jobs import Display
 from lab.batch.request import placed
 from lab.worksheets.evaluation import RunFiles, evaluate_number
 from lab.worksheets.language import parse_number

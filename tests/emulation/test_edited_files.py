@@ -12,7 +12,7 @@ from machine import needs_emulation
 from users_files import STRATEGY, _only_built_in
 
 from lab import extensions
-from lab.batch.jobs import Job
+from lab.batch.job import Job
 from lab.batch.single import run_job
 from lab.engines import registry
 from lab.run.engine import Options

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import fake_engine
 
-from lab.batch.jobs import Job, run_each
+from lab.batch.job import Job
+from lab.batch.jobs import run_each
 from lab.batch.request import Request, checked
 from lab.batch.single import run_job
 from lab.results import compare

@@ -30,7 +30,7 @@ from lab.engines.mininet.ebpf import build
 from lab.engines.mininet.machine import shell, vm_kernel
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.isolation import ROOT, python
-from lab.vm_environment import COMMIT
+from lab.vm_environment import COMMIT, DILATION
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 POLL_S = 0.2
@@ -42,13 +42,15 @@ class GuestCommand:
 
     Only the files that the command writes into the folder `shared` are kept. `files` are pairs of
     paths. In the VM, the file at the first path has the content of the file at the second path on
-    this machine. With `show`, the command's output is printed here while the command runs.
+    this machine. With `show`, the command's output is printed here while the command runs. The
+    clocks of the VM run slower by the factor `dilation`; None: as the environment says.
     """
 
     argv: list[str]
     shared: Path
     show: bool = False
     files: tuple[tuple[Path, Path], ...] = ()
+    dilation: float | None = None
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def run_in_vm(
     files = tuple((str(place), str(copy)) for place, copy in command.files)
     argv = tuple(command.argv)
     request = Request("run", os.getpid(), argv, shared, command.show, files, wait)
-    return _ask(request, on_poll).status
+    return _ask(request, on_poll, command.dilation).status
 
 
 def main(cmd: list[str]) -> int:
@@ -137,7 +139,9 @@ def prepare(task: str) -> str:
     return _ask(Request(task, os.getpid())).text
 
 
-def _ask(request: Request, on_poll: Callable[[], None] = lambda: None) -> Answer:
+def _ask(
+    request: Request, on_poll: Callable[[], None] = lambda: None, dilation: float | None = None
+) -> Answer:
     """Start the program in the folder `vm`, send it `request`, and return its answer.
 
     Raises the `LabError` that the program reports.
@@ -145,7 +149,7 @@ def _ask(request: Request, on_poll: Callable[[], None] = lambda: None) -> Answer
     own, other = socket.socketpair()
     with own, interrupts() as received:
         with other:
-            process = _start(other)
+            process = _start(other, dilation)
         try:
             with contextlib.suppress(OSError):  # it has ended, see below
                 own.sendall(json.dumps(asdict(request)).encode() + b"\n")
@@ -162,13 +166,15 @@ def _ask(request: Request, on_poll: Callable[[], None] = lambda: None) -> Answer
     raise LabError(f"start the VM: its program ended with status {process.returncode}")
 
 
-def _start(connection: socket.socket) -> Popen[Any]:
+def _start(connection: socket.socket, dilation: float | None) -> Popen[Any]:
     if not Path(ROOT, "vm", "__main__.py").exists():
         raise MachineLacks(f"start the VM: the folder {ROOT}/vm is missing. Copy it from the lab")
     from lab.run import manifest  # the program imports this file, and this import takes 0.1 s
 
     sys.stdout.flush()
     environment = {"PYTHONPATH": ROOT, COMMIT: manifest.commit() or ""}
+    if dilation is not None:
+        environment[DILATION] = f"{dilation:g}"
     before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)  # until the program is ready
     try:
         argv = ["setpriv", "--pdeathsig", "KILL", *python("-m", "vm")]

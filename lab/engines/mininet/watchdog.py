@@ -62,9 +62,12 @@ class Watchdog:
     """Collects samples of the machine's load, and decides whether the run is overloaded.
 
     In a VM, the host writes the share of processor time that the VM loses into `lost_share_file`.
+    The clocks of a VM may be slower by the factor `time_dilation`: what others take interrupts the
+    VM for as much less of its own time.
     """
 
     lost_share_file: Path | None = None
+    time_dilation: float = 1.0
     samples: list[MachineSample] = field(default_factory=list)
     reasons: dict[str, str] = field(default_factory=dict)
     _lasted_s: dict[str, float] = field(default_factory=dict)
@@ -103,7 +106,7 @@ class Watchdog:
                 f"the processors were {sample.idle_share:.0%} idle",
             ),
             "lost": (
-                sample.taken_share > TAKEN_SHARE,
+                sample.taken_share > TAKEN_SHARE * self.time_dilation,
                 f"others took {sample.taken_share:.0%} of the processors' time",
             ),
             "lag": (

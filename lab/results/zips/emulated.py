@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.batch.jobs import Display, Job, run_each, time_left
+from lab.batch.job import Job
+from lab.batch.jobs import Display, run_each, time_left
 from lab.engines import registry
 from lab.errors import LabError, RequestError, show
 from lab.results import compare

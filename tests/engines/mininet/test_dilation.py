@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import MachineLacks, RequestError
-from lab.run import manifest
-from lab.vm_environment import DILATION, IN_VM
+from lab.vm_environment import DILATION, IN_VM, time_dilation
 from vm import accelerator, dilation, guest, qemu
 
 
@@ -68,11 +67,11 @@ def test_what_cannot_slow_the_clock_is_said(monkeypatch, tmp_path):
         dilation.prefix(kvm=False)
 
 
-def test_the_manifest_of_a_run_in_the_vm_has_the_factor(monkeypatch):
+def test_a_run_in_the_vm_knows_the_factor(monkeypatch):
     monkeypatch.setenv(DILATION, "2")
     monkeypatch.delenv(IN_VM, raising=False)
-    assert manifest._dilation() == {}
+    assert time_dilation() is None
     monkeypatch.setenv(IN_VM, "1")
-    assert manifest._dilation() == {"time_dilation": 2.0}
+    assert time_dilation() == 2
     monkeypatch.delenv(DILATION)
-    assert manifest._dilation() == {}
+    assert time_dilation() is None

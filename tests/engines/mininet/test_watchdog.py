@@ -40,6 +40,13 @@ def test_half_of_little_is_not_overload():
     assert [reason for n in range(20) for reason in dog.judge(0.5 * n, nearly_idle)] == []
 
 
+@pytest.mark.parametrize(("factor", "reasons"), [(1.0, 1), (2.0, 1), (3.0, 0), (8.0, 0)])
+def test_slower_clocks_make_what_others_take_shorter(factor, reasons):
+    dog = Watchdog(time_dilation=factor)
+    taken = MachineSample(0.01, 0.1, 2.0, 0.6)
+    assert len([each for n in range(20) for each in dog.judge(0.5 * n, taken)]) == reasons
+
+
 def test_one_tick_that_is_very_late_is_enough():
     dog = Watchdog()
     assert dog.judge(0.5, HEALTHY) == []
