@@ -426,8 +426,8 @@ BUILT_IN: tuple[Metric, ...] = (
         name="backlog",
         label="queue",
         unit="packets",
-        meaning="Packets in the queue of the busier direction, the one being sent included. The "
-        "emulation also counts the packets that the link is delaying.",
+        meaning="Packets that wait for the rate in the busier direction. The simulator also counts "
+        "the one being sent.",
         drawn=Drawn(QUEUES),
     ),
     Metric(

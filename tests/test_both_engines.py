@@ -13,6 +13,7 @@ import pytest
 
 from lab.engines import registry
 from lab.engines.mininet.machine import shell
+from lab.engines.mininet.network import links
 from lab.engines.mininet.network.links import Links
 from lab.engines.sim.network import Network
 from lab.frame import Direction, LinkSample
@@ -46,6 +47,10 @@ class Emulated:
         topology = scenario.network
         monkeypatch.setattr(shell, "run", self._run)
         monkeypatch.setattr(Links, "_start_cells", lambda *_: None)  # needs the kernel
+        monkeypatch.setattr(links, "set_shape", lambda *_: None)
+        monkeypatch.setattr(
+            shell, "journal_command", lambda argv, stdin: self.lines.extend(stdin.splitlines())
+        )
         self.wiring = wire(topology)
         self.links = Links(topology, self.wiring, self, self, scenario.data_flows)  # type: ignore[arg-type]
         self.links.start()
@@ -66,13 +71,15 @@ class Emulated:
     def loses(self, link: str, source: str) -> bool:
         trunk = next(each for each in self.wiring.trunks if each.link == link)
         port = trunk.a_port if trunk.a == source else trunk.b_port
-        (line,) = (each for each in self.lines if f" dev {port} " in each)
-        return "loss 10%" in line
+        return "loss 10%" in self._netem(port)
 
     def delay_ms(self, link: str) -> float:
-        (line,) = (each for each in self.lines if f" dev {self._port(link)} " in each)
-        (text,) = re.findall(r" delay ([\d.]+)us", line)
+        (text,) = re.findall(r" delay ([\d.]+)us", self._netem(self._port(link)))
         return float(text) / 1000
+
+    def _netem(self, port: str) -> str:
+        (line,) = (each for each in self.lines if f" dev {port} " in each and " netem " in each)
+        return line
 
     def _port(self, link: str) -> str:
         return next(each.a_port for each in self.wiring.trunks if each.link == link)

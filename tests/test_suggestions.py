@@ -14,6 +14,7 @@ from lab.run.reading import read_events
 from lab.run.recorder import Recorder
 from lab.run.runner import run
 from lab.scenario import loading, targets
+from lab.scenario.files import Files
 from lab.scenario.loading import Overrides
 from lab.scenario.yaml_text import read
 
@@ -28,12 +29,13 @@ def test_a_run_accepts_the_three_suggestions_in_every_order(name, tmp_path):
     order = [each for several in permutations(scenario.to_try) for each in several]
     raw = read(loading.find(name)) | {"events": [], "sample_interval_s": STEP_S}
     raw["duration_s"] = (len(order) + 1) * STEP_S
-    short = loading.from_data(raw, name)
+    files = Files(loading.FOLDER, None, reads_anywhere=False)
+    short = loading.from_data(raw, name, files=files)
     flips = [
         {"at_s": n * STEP_S, "target": each.target, "value": each.value}
         for n, each in enumerate(order, 1)
     ]
-    short = loading.from_data(raw | {"events": flips}, name)
+    short = loading.from_data(raw | {"events": flips}, name, files=files)
     recorder = Recorder(tmp_path, short, "sim")
     outcome = run(short, registry.create("sim", Options(0.0)), recorder)
     assert outcome.error == ""

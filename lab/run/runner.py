@@ -10,6 +10,7 @@ result.
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -34,6 +35,7 @@ from lab.run.pace import CONTROLS, Pace
 from lab.run.recorder import Recorder
 from lab.run.replay import Message, Replay, WithoutWaiting
 from lab.run.report import Report
+from lab.run.traces import TracedChanges
 from lab.scenario.schema import Event, Scenario
 from lab.topologies import nodes_and_links
 
@@ -112,6 +114,7 @@ class _Run:
         self.error: LabError | None = None
         self.flips = Flipping(scenario, engine, recorder)
         self.due = sorted(scenario.events, key=lambda event: event.at_s)
+        self.traced = TracedChanges(scenario)
         self.started = time.time()
         pace = WithoutWaiting if replay else Pace
         self.pace = None if engine.real_time else pace(engine.options.speed)
@@ -191,11 +194,16 @@ class _Run:
 
     def _make_changes_before(self, until_s: float) -> None:
         """Make the scenario's changes that are due before the next sample, each at its time."""
-        while self.due and self.due[0].at_s < until_s and not self.stop_requested:
-            self.now = self.due[0].at_s
-            self._make_due(self.engine.run_until(self.now))
+        while (at_s := self._next_change_s()) < until_s and not self.stop_requested:
+            self.now = at_s
+            self._make_due(self.engine.run_until(at_s))
+
+    def _next_change_s(self) -> float:
+        return min(self.traced.next_s, self.due[0].at_s if self.due else math.inf)
 
     def _make_due(self, t: float) -> None:
+        for change in self.traced.take(self.now):
+            self.engine.apply(change)
         while self.due and self.due[0].at_s <= self.now:
             event: Event = self.due.pop(0)
             self.flips.from_scenario(t, event.target, event.value)

@@ -171,9 +171,11 @@ class Target:
 
 
 def targets(scenario: Scenario) -> dict[str, Target]:
-    """Return all parameters of a scenario that can be changed while it runs, by name."""
+    """Return all parameters of a scenario that can be changed while it runs, by name. Values that
+    follow a trace are not among them."""
     rows = [*_strategy(scenario), *_network(scenario), *_users(scenario), _cc(scenario)]
-    return {row.name: row for row in rows}
+    traced = {name for each in scenario.network.traces for name in each.targets}
+    return {row.name: row for row in rows if row.name not in traced}
 
 
 def check_flip(scenario: Scenario, target: str, value: Any) -> Any:

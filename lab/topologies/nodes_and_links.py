@@ -12,8 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from controller.paths import hops_to
 from controller.units import bps_from_mbps, ns_from_ms, ppm_from_fraction
 from lab.errors import RequestError
-from lab.topologies.parallel_paths import Delay, Fraction
-from lab.topologies.topology import Link, Node, Topology
+from lab.topologies.parallel_paths import Delay, Fraction, WithTrace, traces
+from lab.topologies.topology import Link, Node, Topology, at_start
+from lab.topologies.trace import check_jitter
 
 MOST_NODES, MOST_LINKS = 1000, 5000
 Id = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9]{0,8}$")]
@@ -35,11 +36,12 @@ class User(Part):
     server: str = ""
 
 
-class Wire(Part):
+class Wire(WithTrace):
     """A link between the nodes `a` and `b`. Delay and jitter are one way.
 
-    Without `rate_mbps`, the link has no limit. `loss` acts in the direction of data, `loss_both` in
-    both directions. By default, `id` is `A-B`, or `A-B-2` if this name is taken.
+    Without `rate_mbps` and a trace with a rate, the link has no limit. `loss` acts in the direction
+    of data, `loss_both` in both directions. By default, `id` is `A-B`, or `A-B-2` if this name is
+    taken.
     """
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{0,30}$")] = ""
@@ -52,10 +54,20 @@ class Wire(Part):
     loss_both: Fraction = 0
     queue_packets: Annotated[int, Field(ge=1, le=100_000)] = 100
 
+    @model_validator(mode="after")
+    def fits_its_trace(self) -> Wire:
+        check_jitter(self.read_trace(), self.jitter_ms)
+        return self
+
     @property
     def is_shaped(self) -> bool:
         return bool(
-            self.rate_mbps or self.delay_ms or self.jitter_ms or self.loss or self.loss_both
+            self.rate_mbps
+            or self.delay_ms
+            or self.jitter_ms
+            or self.loss
+            or self.loss_both
+            or self.trace
         )
 
 
@@ -200,7 +212,10 @@ class _Builder:
         if multipath is None:
             ends = Counter(end for link in self.links for end in (link.a, link.b))
             multipath = tuple(each.id for each in users if ends[each.id] * each.subflows > 1)
-        return Topology("nodes_and_links", nodes, tuple(self.links), multipath=multipath)
+        wires = self.params.links
+        traced = traces(zip(_link_ids(wires), wires, strict=True))
+        links = tuple(self.links)
+        return Topology("nodes_and_links", nodes, links, multipath=multipath, traces=traced)
 
     def _add(self, link: Wire, id: str) -> None:
         a, b = (self.front.get(end, end) for end in (link.a, link.b))
@@ -222,7 +237,7 @@ class _Builder:
 
 def _shaped(link: Wire, id: str, a: str, b: str, rate_scale: float) -> Link:
     lost = 1 - (1 - link.loss) * (1 - link.loss_both)
-    return Link(
+    shaped = Link(
         id,
         a,
         b,
@@ -233,6 +248,8 @@ def _shaped(link: Wire, id: str, a: str, b: str, rate_scale: float) -> Link:
         ppm_from_fraction(link.loss_both),
         link.queue_packets,
     )
+    trace = link.read_trace()
+    return at_start(shaped, trace.steps[0], rate_scale) if trace else shaped
 
 
 def _link_ids(links: tuple[Wire, ...]) -> Iterator[str]:

@@ -20,6 +20,7 @@ from controller import units
 from controller.paths import hops_to
 from lab.errors import RequestError, unknown
 from lab.radio.cell import Cell
+from lab.topologies.trace import Traced, TraceStep
 
 NodeKind = Literal["user", "server", "switch", "wifi", "lte"]
 SUBNETS = {"server": "10.0.0", "wifi": "10.1.0", "lte": "10.2.0"}
@@ -80,6 +81,7 @@ class Topology:
 
     `multipath` names the users that send over all their interfaces at the same time. `area_m` is
     the side of the square that contains all nodes. It is 0 in topologies without positions.
+    `traces` are the links and stations that follow a trace; they begin with its first values.
     """
 
     name: str
@@ -88,6 +90,7 @@ class Topology:
     cells: tuple[Cell, ...] = ()
     multipath: tuple[str, ...] = ()
     area_m: float = 0.0
+    traces: tuple[Traced, ...] = ()
 
     def ids(self, *kinds: NodeKind) -> tuple[str, ...]:
         """Return the ids of the nodes of these kinds, in the order of `nodes`."""
@@ -132,10 +135,23 @@ class Topology:
         return next(cell for cell in self.cells if cell.ap == ap)
 
     def sha256(self) -> str:
-        network = asdict(self)
+        """Return the digest of the network at the start. Traces have digests of their own."""
+        network = {key: value for key, value in asdict(self).items() if key != "traces"}
         for link in network["links"]:
             del link["words"]  # another text is no other network
         return hashlib.sha256(json.dumps(network, sort_keys=True).encode()).hexdigest()
+
+
+def at_start(link: Link, step: TraceStep, rate_scale: float) -> Link:
+    """Return a link with the values of the first step of its trace. As for every link at this time,
+    the loss is that of data."""
+    rate_bps = step.rate_bps(rate_scale)
+    return replace(
+        link,
+        rate_bps=link.rate_bps if rate_bps is None else rate_bps,
+        delay_ns=link.delay_ns if step.delay_ms is None else units.ns_from_ms(step.delay_ms),
+        loss_ppm=link.loss_ppm if step.loss is None else units.ppm_from_fraction(step.loss),
+    )
 
 
 # Interfaces and switch ports, which `wire` assigns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -11,8 +12,11 @@ from controller.units import bps_from_mbps, ns_from_ms
 from lab.errors import unknown
 from lab.radio import wmediumd
 from lab.radio.cell import Cell, Station
+from lab.topologies.parallel_paths import BinMs
 from lab.topologies.topology import Link, Node, Topology
+from lab.topologies.trace import Trace, Traced, check_station, read
 
+KINDS = ("wifi", "lte")
 Rate = Annotated[float, Field(gt=0, le=10_000)]
 Delay = Annotated[float, Field(ge=0, le=5_000)]
 
@@ -21,7 +25,8 @@ class User(BaseModel):
     """A user, the access point that the user is near, and the user's rates on WiFi and LTE.
 
     `near` is "wifi" or "lte". `wifi_mbps` and `lte_mbps` are the rates of a user that is alone in
-    the cell. `lte_weight` is the user's LTE resource weight (MP-SDN, eq (3)).
+    the cell; they can follow the files `wifi_trace` and `lte_trace` instead. `lte_weight` is the
+    user's LTE resource weight (MP-SDN, eq (3)).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -30,14 +35,40 @@ class User(BaseModel):
     wifi_mbps: Rate | None = None
     lte_mbps: Rate | None = None
     lte_weight: Annotated[float, Field(gt=0, le=10)] = 1.0
+    wifi_trace: pathlib.Path | None = None
+    lte_trace: pathlib.Path | None = None
+    trace_bin_ms: BinMs = 100
+
+    @model_validator(mode="after")
+    def traces_are_rates(self) -> User:
+        for kind in KINDS:
+            trace = self.trace(kind)
+            if trace and getattr(self, f"{kind}_mbps") is not None:
+                raise ValueError(f"{kind}_mbps: {kind}_trace has the rate: leave out {kind}_mbps")
+            if trace:
+                check_station(trace, f"{kind}_trace")
+        return self
 
     @model_validator(mode="after")
     def reaches_its_own(self) -> User:
-        if (self.wifi_mbps if self.near == "wifi" else self.lte_mbps) is None:
+        if not self.reaches(self.near):
             raise ValueError(
                 f"user '{self.id}' is near {self.near} but has no {self.near}_mbps: add it"
             )
         return self
+
+    def trace(self, kind: str) -> Trace | None:
+        path: pathlib.Path | None = getattr(self, f"{kind}_trace")
+        return read(path, self.trace_bin_ms) if path else None
+
+    def reaches(self, kind: str) -> bool:
+        return any(getattr(self, f"{kind}_{each}") is not None for each in ("mbps", "trace"))
+
+    def rate_bps(self, kind: str, rate_scale: float) -> int:
+        """Return the rate on the wire at the start."""
+        if trace := self.trace(kind):
+            return trace.steps[0].rate_bps(rate_scale) or 0
+        return bps_from_mbps(getattr(self, f"{kind}_mbps") * rate_scale)
 
 
 class Params(BaseModel):
@@ -65,8 +96,14 @@ class Params(BaseModel):
         for name in self.multipath:
             if name not in known:
                 raise ValueError(f"multipath user {unknown(name, known)}")
-            if known[name].wifi_mbps is None or known[name].lte_mbps is None:
+            if not all(map(known[name].reaches, KINDS)):
                 raise ValueError(f"multipath user '{name}' needs both wifi_mbps and lte_mbps")
+        return self
+
+    @model_validator(mode="after")
+    def wmediumd_has_its_own_rates(self) -> Params:
+        if self.air == "wmediumd" and any(user.wifi_trace for user in self.users):
+            raise ValueError("wifi_trace: air 'wmediumd' keeps the rates of WiFi. Choose air: cell")
         return self
 
     @model_validator(mode="after")
@@ -103,7 +140,27 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
         Node("srv1", "server"),
     ]
     links = (Link("server", "s1", "srv1"), Link("wifi", "s1", "wifi1"), Link("lte", "s1", "lte1"))
-    return Topology("wifi_lte", tuple(nodes), links, cells(params, rate_scale), params.multipath)
+    return Topology(
+        "wifi_lte",
+        tuple(nodes),
+        links,
+        cells(params, rate_scale),
+        params.multipath,
+        traces=traces(params),
+    )
+
+
+def is_on(params: Params, user: User, kind: str) -> bool:
+    return user.reaches(kind) and (user.near == kind or user.id in params.multipath)
+
+
+def traces(params: Params) -> tuple[Traced, ...]:
+    return tuple(
+        Traced(f"cell.{kind}1.{user.id}", trace)
+        for user in params.users
+        for kind in KINDS
+        if is_on(params, user, kind) and (trace := user.trace(kind))
+    )
 
 
 def cells(params: Params, rate_scale: float) -> tuple[Cell, Cell]:
@@ -117,11 +174,9 @@ def cells(params: Params, rate_scale: float) -> tuple[Cell, Cell]:
     def stations(kind: str) -> tuple[Station, ...]:
         found = []
         for user in params.users:
-            rate, weight = (
-                (user.wifi_mbps, 1.0) if kind == "wifi" else (user.lte_mbps, user.lte_weight)
-            )
-            if rate is not None and (user.near == kind or user.id in params.multipath):
-                found.append(Station(user.id, bps_from_mbps(rate * rate_scale), weight))
+            weight = 1.0 if kind == "wifi" else user.lte_weight
+            if is_on(params, user, kind):
+                found.append(Station(user.id, user.rate_bps(kind, rate_scale), weight))
         return tuple(found)
 
     on_wifi = stations("wifi")

@@ -257,6 +257,12 @@ class Network:
         """Return how many packets wait or are in transmission on one direction of a link."""
         return int(links.queue_length(hop, self.now_ns))
 
+    def queued_bytes(self, hop: at.Hop) -> int:
+        """Return how many bytes of these packets one direction of a link has yet to send."""
+        if not hop.rate_bps:
+            return 0
+        return max(0, hop.busy_until_ns - self.now_ns) * hop.rate_bps // (8 * at.NS_PER_S)
+
     def has_data(self, user: str, direction: str) -> bool:
         """Return True if the user has a flow whose data goes in this direction: "down" (to the
         user) or "up". For a relay, a switch that is a WiFi station, the result is True in both

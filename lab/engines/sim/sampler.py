@@ -191,12 +191,19 @@ class Sampler:
         )
 
     def _direction(self, hop: at.Hop, elapsed_ns: int) -> Direction:
-        """Return what one direction of a link carried since the last sample."""
-        now = [hop.out_bytes, hop.out_packets, hop.drops]
+        """Return what one direction of a link carried since the last sample.
+
+        The simulator counts a packet when it enters the queue; here it counts when it has left.
+        """
+        backlog = self.network.queued(hop)
+        now = [
+            hop.out_bytes - self.network.queued_bytes(hop),
+            hop.out_packets - backlog,
+            hop.drops,
+        ]
         before = self._links.get(hop, [0, 0, 0])
         self._links[hop] = now
         sent_bytes, sent, dropped = (a - b for a, b in zip(now, before, strict=True))
-        backlog = self.network.queued(hop)
         return Direction.of(sent_bytes, sent, dropped, backlog, elapsed_ns / at.NS_PER_S)
 
 

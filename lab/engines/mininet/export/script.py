@@ -148,6 +148,9 @@ LEFT_OUT: dict[str, Callable[[Scenario], str]] = {
         else ""
     ),
     "events": lambda each: "The scenario's timed changes are left out." if each.events else "",
+    "topology.trace": lambda each: (
+        "Traces are left out: what they set keeps its first value." if each.network.traces else ""
+    ),
     "topology.air": lambda each: (
         "The medium wmediumd is left out; the script limits the rates of the WiFi links."
         if is_used(each.network.cells)
