@@ -1,21 +1,28 @@
 """`export-script`: plain scripts for stock Mininet-WiFi."""
 
 import ast
+import copy
 import json
+import re
 import subprocess
 import sys
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 
 import pytest
+from users_files import STRATEGY, _only_built_in
 
+from lab import extensions
 from lab.engines.mininet.export import script as export
 from lab.engines.mininet.export.script import script
 from lab.errors import RequestError
 from lab.scenario import loading
 from lab.scenario.loading import Overrides
-from lab.scenario.schema import Multipath, Scenario, Traffic
+from lab.scenario.schema import Multipath, Scenario, Traffic, described
+from lab.topologies.families import TOPOLOGIES
 from lab.topologies.topology import wire
+
+__all__ = ["_only_built_in"]
 
 ROOT = Path(__file__).resolve().parents[3]
 REFUSED = {
@@ -149,6 +156,132 @@ def keys_of(model, prefix=""):
 def test_every_key_of_a_scenario_is_carried_refused_or_named_when_it_is_left_out():
     known = export.CARRIED | export.TEXTS | set(export.LEFT_OUT)
     assert set(keys_of(Scenario)) - known == set()
+
+
+OTHER = {
+    "topology": {"kind": "wireless_set", "users": 5},
+    "strategy": {"name": "none"},
+    "rate_scale": 0.5,
+    "duration_s": 17,
+    "name": "other",
+    "title": "Another title",
+    "multipath.cc": "cubic",
+    "multipath.stack": "paper",
+    "multipath.scheduler": "redundant",
+    "multipath.penalisation": True,
+    "traffic.user": "ue2",
+    "traffic.direction": "up",
+    "traffic.start_s": 2,
+    "traffic.parallel": 2,
+    "traffic.volume_mb": 2,
+    "traffic.rate_mbps": 1.5,
+    "traffic.cc": "cubic",
+    "traffic_direction": "up",
+    "traffic_parallel": 3,
+    "traffic_volume_mb": 3,
+    "slow_machine_rate_scale": 0.25,
+    "mobility": {"kind": "random_waypoint"},
+}  # for each key of CARRIED, a value that `demand_swap` does not have
+
+
+def script_or_refusal(scenario):
+    try:
+        return script(scenario)
+    except RequestError as error:
+        return str(error)
+
+
+def for_mininet(text):
+    """A script without its topology file, which only the controller reads."""
+    return re.sub(r'^TOPOLOGY = .*?^"""', "", text, count=1, flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("key", sorted(export.CARRIED))
+def test_another_value_of_a_key_that_is_carried_is_another_script_or_refused(key):
+    part, _, inner = key.partition(".")
+    flow = {"user": "ue1", "kind": "bulk"}
+    flow |= {"volume_mb": {"kind": "file", "volume_mb": 1}}.get(inner, {})
+    flow |= {"rate_mbps": {"kind": "rate", "rate_mbps": 1}}.get(inner, {})
+    raw = loading.read(loading.find("demand_swap")) | {"events": [], "try": [], "traffic": [flow]}
+    value = OTHER[key]
+    if inner:
+        value = [flow | {inner: value}] if part == "traffic" else {inner: value}
+    before, after = (
+        loading.from_data(each, key, Overrides(slow_machine=True))
+        for each in (raw, raw | {part: value})
+    )
+    assert script(before) != script_or_refusal(after)
+
+
+def places_in(data, *place):
+    """Each value of a topology's parameters that is no list, with its place."""
+    if isinstance(data, dict | list):
+        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from places_in(value, *place, key)
+    else:
+        yield place, data
+
+
+def others_of(value, row):
+    """Other values of a parameter, some of which may not be allowed."""
+    if isinstance(value, bool):
+        return [not value]
+    if row.get("choices"):
+        return [each for each in row["choices"] if each != value]
+    whole = int if isinstance(value, int) else float
+    known = (0, 0.01, 3, 50) if value is None else (value * 1.25, value / 2, value + 2)
+    return [whole(each) for each in known]
+
+
+def with_other_values(name):
+    """The scenario with one number, choice or switch of its topology changed, for each of them."""
+    scenario = loading.load(name)
+    data = loading.resolved(scenario) | {"try": []}
+    rows = {row["name"]: row for row in described(TOPOLOGIES[scenario.topology.kind].Params)}
+    for place, value in places_in(data["topology"]):
+        key = ".".join(str(step) for step in place if not isinstance(step, int))
+        row = next((row for name, row in rows.items() if name.replace("[]", "") == key), {})
+        if isinstance(value, str) and not row.get("choices"):
+            continue
+        for other in others_of(value, row):
+            changed = copy.deepcopy(data)
+            reduce(lambda inner, step: inner[step], place[:-1], changed["topology"])[place[-1]] = (
+                other
+            )
+            try:
+                found = loading.from_data(changed, name)
+            except RequestError:
+                continue  # this value is not allowed
+            if found.network != scenario.network:
+                yield f"{key}: {other}", found
+                break
+
+
+ONE_OF_EACH_KIND = {loading.load(name).topology.kind: name for name in EXPRESSED}
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH_KIND.values())
+def test_another_value_of_a_topology_is_another_script_or_refused(name):
+    for setting, changed in with_other_values(name):
+        assert for_mininet(script_or_refusal(changed)) != for_mininet(exported(name)), setting
+
+
+def test_weights_are_named():
+    assert "weights of LTE users (ue2 0.875) are left out" in exported("testbed_wifi_lte")
+    equal = "topology.users.ue2.lte_weight=1"
+    assert "weights of LTE users" not in exported("testbed_wifi_lte", equal)
+
+
+@pytest.mark.usefixtures("_only_built_in")
+def test_the_controller_gets_the_file_of_a_strategy_of_ones_own(tmp_path):
+    own = tmp_path / "it's mine" / "keep_all.py"
+    own.parent.mkdir()
+    own.write_text(STRATEGY)
+    name = extensions.strategy_name(str(own))
+    text = script(loading.load("two_paths", Overrides(strategy=name)))
+    words = [node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)]
+    assert f"--strategy_file={own}" in words
+    assert "--strategy_file" not in exported("two_paths")
 
 
 @pytest.mark.parametrize(

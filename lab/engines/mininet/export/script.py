@@ -15,6 +15,7 @@ from string import Template
 from typing import Any
 
 from controller import units
+from lab import extensions
 from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.network.real_medium import is_used
 from lab.engines.mininet.programs import userspace_path_manager
@@ -57,6 +58,7 @@ def script(scenario: Scenario) -> str:
         topology=_json_lines(description),
         strategy=strategy.name,
         params=params,
+        strategy_file=_strategy_file(strategy.name),
         pox_command=f"python3 pox.py controller.pox_ext --topology=FILE --strategy={strategy.name}",
         nodes=_indented(_nodes(topology, wiring)),
         links=_indented(_links(topology, wiring)),
@@ -87,6 +89,12 @@ def refuse(scenario: Scenario, wiring: Wiring) -> None:
             f"export-script {scenario.name}: {reason}. "
             f"Run it with ./run_lab.sh run {scenario.name} --engine {engine}"
         )
+
+
+def _strategy_file(name: str) -> str:
+    """Return the argument that names the file of a user's strategy, or "" for a built-in one."""
+    own = extensions.strategy_file(name)
+    return f", {f'--strategy_file={own.path}'!r}" if own else ""
 
 
 def _of_multipath(scenario: Scenario) -> str:
@@ -156,6 +164,7 @@ LEFT_OUT: dict[str, Callable[[Scenario], str]] = {
         if is_used(each.network.cells)
         else ""
     ),
+    "topology.users.lte_weight": lambda each: _weights(each),
     "topology.rate_mbps": lambda each: (
         f"Links above {MAX_TC_MBPS} Mb/s have no limit: Mininet does not shape them."
         if any((link.rate_bps or 0) > MAX_TC_MBPS * 1_000_000 for link in each.network.links)
@@ -181,6 +190,16 @@ def _variant(scenario: Scenario, law: str, key: str) -> str:
     chosen = getattr(scenario.multipath, key)
     used = law in scenario.congestion_controls and chosen != "kernel"
     return f"The variant {key}: {chosen} is left out." if used else ""
+
+
+def _weights(scenario: Scenario) -> str:
+    stations = [one for cell in scenario.network.cells for one in cell.stations]
+    named = ", ".join(f"{one.user} {one.weight:g}" for one in stations if one.weight != 1)
+    return (
+        f"The weights of LTE users ({named}) are left out: packets share one queue."
+        if named
+        else ""
+    )
 
 
 def _nodes(topology: Topology, wiring: Wiring) -> Iterator[str]:
