@@ -18,6 +18,7 @@ __all__ = ["_only_built_in"]
 MININET = '"""A script"""\nfrom mininet.net import Mininet\nnet = Mininet()\nraise SystemExit\n'
 DRAWING = json.dumps({"hosts": [], "switches": [], "links": [], "version": "2"})
 DESCRIPTION = json.dumps({"switches": {}, "hosts": {}, "trunks": []})
+CONTAINERLAB = "name: a\ntopology: {nodes: {r: {}}, links: [{endpoints: [r:eth1, s:eth1]}]}\n"
 SHEET = "title: T\ngoals: [a]\nsteps: []\n"
 
 
@@ -30,6 +31,7 @@ SHEET = "title: T\ngoals: [a]\nsteps: []\n"
             MININET,
             "'topology: {mininet: a.py, topo: NAME, users: [HOST], servers: [HOST]}'",
         ),
+        ("a.py", f"{MININET}print 'for Python 2'\n", "a Mininet script. For its topology"),
         ("a.py", TOPOLOGY, "it is Python: a topology: write a scenario file"),
         ("a.py", KNOWN["keep_all.py"], "a strategy: give it by --strategy"),
         ("a.py", KNOWN["scalable.py"], "a congestion control: give it by --cc"),
@@ -50,6 +52,22 @@ def test_a_file_that_is_no_scenario_is_named(name, text, wrong, tmp_path):
     assert said.exit_code == 2
     assert wrong in said.output
     assert f"{name} is no scenario: it is" in said.output
+    assert len(said.output.splitlines()) == 1
+
+
+def test_a_topology_of_containerlab_is_named(tmp_path):
+    (tmp_path / "a.yml").write_text(CONTAINERLAB)
+    said = lab("check", tmp_path / "a.yml")
+    assert (
+        "topology: this is a topology of containerlab. Write 'topology: {kind: nod" in said.output
+    )
+    assert len(said.output.splitlines()) == 1
+
+
+def test_what_is_no_text_is_one_line(tmp_path):
+    (tmp_path / "a.yaml").write_bytes(b"PK\x03\x04")
+    said = lab("check", tmp_path / "a.yaml")
+    assert "a.yaml: is not YAML: unacceptable character" in said.output
     assert len(said.output.splitlines()) == 1
 
 

@@ -235,4 +235,4 @@ def test_a_file_that_build_opens_is_kept_and_missed(tmp_path):
     said = refused("check", run)
     assert "doorway.py, line 19: FileNotFoundError: " in said
     assert f"That run read {path.parent}/rates.txt, which is not on this machine" in said
-    assert f"a copy is {run}/inputs/rates.txt" in said
+    assert f"a copy is {run}/inputs/rates.txt. As a parameter of type Path, it would be" in said

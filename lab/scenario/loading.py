@@ -178,7 +178,11 @@ def _files_of_a_run(folder: Path, said: str) -> str:
     gone = [each for each in read if Path(each[1]).name in said and not Path(each[1]).is_file()]
     for name, path in gone:
         copy = folder / INPUTS / name
-        found = f"a copy is {copy}" if copy.is_file() else "its folder has no copy"
+        found = (
+            f"a copy is {copy}. As a parameter of type Path, it would be found there"
+            if copy.is_file()
+            else "its folder has no copy"
+        )
         hint += f". That run read {path}, which is not on this machine ({found})"
     return hint
 
@@ -355,6 +359,12 @@ def _topology(raw: Any, source: str, files: Files | None) -> TopologyChoice:
     kind = params.pop("kind", None)
     if "file" in params:
         kind = _topology_in_file(params.pop("file"), kind, source, files)
+    if kind is None and "nodes" in params:
+        raise RequestError(
+            f"{source}: topology: this is a topology of containerlab. Write 'topology: {{kind: "
+            "nodes_and_links, users: [{id: HOST}], servers: [HOST], switches: [NODE], "
+            "links: [{a: HOST, b: NODE, rate_mbps: 10}]}' and traffic"
+        )
     if not isinstance(kind, str) or kind not in TOPOLOGIES:
         problem = (
             f"is missing: choose from {', '.join(TOPOLOGIES)}"

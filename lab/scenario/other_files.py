@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -61,16 +61,14 @@ def _of_keys(path: Path, keys: set[str]) -> str:
 
 def _of_python(path: Path) -> str:
     try:
-        kind = user_file.defined_in(path)
-        tree = ast.parse(user_file.content(path))
-    except (RequestError, OSError, SyntaxError, ValueError):
+        text = user_file.content(path)
+    except (RequestError, OSError):
         return "a scenario is YAML"
-    imported = {
-        each.module if isinstance(each, ast.ImportFrom) else each.names[0].name
-        for each in ast.walk(tree)
-        if isinstance(each, ast.Import | ast.ImportFrom)
-    }
-    if not kind and any(str(each).partition(".")[0] in ("mininet", "mn_wifi") for each in imported):
+    try:
+        kind = user_file.defined_in(path)
+    except RequestError:  # such as Python 2
+        kind = None
+    if not kind and re.search(rb"^\s*(from|import) (mininet|mn_wifi)\b", text, re.MULTILINE):
         return (
             f"a Mininet script. For its topology, {SCENARIO} "
             f"'topology: {{mininet: {path.name}, topo: NAME, {HOSTS}}}'"

@@ -143,7 +143,8 @@ def parse(text: str, source: str) -> Any:
     except yaml.MarkedYAMLError as error:
         raise RequestError(f"{source}: {_not_yaml(text, error)}") from error
     except (yaml.YAMLError, ValueError, ArithmeticError, LookupError, TypeError) as error:
-        raise RequestError(f"{source}: is not YAML: {error}") from error
+        what = str(error).partition("\n")[0]
+        raise RequestError(f"{source}: is not YAML: {what}") from error
 
 
 def text_of(value: Any, one_line: bool = False) -> str:
