@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
+from controller.paths import hops_to
 from lab.errors import RequestError, unknown
 from lab.topologies.nodes_and_links import MOST_LINKS, MOST_NODES
 
@@ -109,6 +110,7 @@ def as_params(found: Found, roles: Roles) -> dict[str, object]:
     """
     idle = [host for host in found.hosts if host not in (*roles.users, *roles.servers)]
     if idle:
+        _check_paths_without(idle, found, roles)
         found = found.noted(f"left out, neither users nor servers: {shown(idle)}")
     named = ids([*roles.users, *roles.servers, *found.switches])
     if changed := [f"{name} is {id}" for name, id in named.items() if name != id]:
@@ -127,6 +129,30 @@ def as_params(found: Found, roles: Roles) -> dict[str, object]:
         "multipath": None if multipath is None else [named[each] for each in multipath],
         "notes": list(found.notes),
     }
+
+
+def _check_paths_without(idle: Sequence[str], found: Found, roles: Roles) -> None:
+    """Raise `RequestError` if a user reaches its server only over the hosts `idle`."""
+    near = _neighbours(found, found.hosts)
+    without = _neighbours(found, [*roles.users, *roles.servers])
+    for n, user in enumerate(roles.users):
+        server = roles.servers[n % len(roles.servers)]
+        if user in hops_to(near, server) and user not in hops_to(without, server):
+            between = [host for host in idle if len(near[host]) > 1]
+            raise RequestError(
+                f"users: '{user}' reaches its server '{server}' only over {shown(between)}, and "
+                f"here a host forwards nothing. Make {between[0]} a switch, or choose other hosts"
+            )
+
+
+def _neighbours(found: Found, hosts: Iterable[str]) -> dict[str, set[str]]:
+    """Map each switch, and each of these hosts, to the nodes beside it."""
+    near: dict[str, set[str]] = {each: set() for each in (*found.switches, *hosts)}
+    for link in found.links:
+        if link.a in near and link.b in near:
+            near[link.a].add(link.b)
+            near[link.b].add(link.a)
+    return near
 
 
 def ids(names: Sequence[str]) -> dict[str, str]:

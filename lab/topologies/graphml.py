@@ -21,7 +21,9 @@ MOST_DEPTH, MOST_ELEMENTS = 32, 200_000
 EARTH_RADIUS_KM = 6371
 BITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 OWN_KEYS = ("rate_mbps", "delay_ms", "jitter_ms", "loss", "loss_both", "queue_packets")
+SPEED_KEYS = ("LinkSpeed", "LinkSpeedUnits", "LinkSpeedRaw")
 Attributes = Mapping[str, Any]
+Edge = tuple[Any, Any, Attributes]
 
 
 @dataclass(frozen=True)
@@ -44,19 +46,24 @@ def read(name: str, content: bytes, defaults: Defaults) -> Found:
     check_xml(name, content)
     graph = _parsed(name, content)
     labels = _labels(graph)
-    links, how, loops = [], Counter[str](), 0
-    for a, b, attributes in graph.edges(data=True):
-        if a == b:
-            loops += 1
-            continue
+    links, how, ignored = [], Counter[str](), set[str]()
+    edges = [edge for edge in graph.edges(data=True) if edge[0] != edge[1]]
+    kept, pairs = _both_directions_once(edges) if graph.is_directed() else (edges, 0)
+    for a, b, attributes in kept:
         ends = graph.nodes[a], graph.nodes[b]
         try:
             shape = dict(_shape(attributes, ends, defaults, how))
         except ValueError as error:
             raise RequestError(f"read {name}: link {labels[a]}-{labels[b]}: {error}") from error
         links.append(FoundLink(labels[a], labels[b], shape))
+        ignored |= {*attributes} - {*OWN_KEYS, *SPEED_KEYS, "id", "key"}
     notes = [f"{count} of {len(links)} links: {what}" for what, count in how.items()]
-    notes += [f"links from a node to itself left out: {loops}"] if loops else []
+    if loops := graph.number_of_edges() - len(edges):
+        notes.append(f"links from a node to itself left out: {loops}")
+    if pairs:
+        notes.append(f"pairs of directed links that are one link each: {pairs}")
+    if ignored:
+        notes.append(f"attributes of links left out: {shown(sorted(ignored))}")
     found = Found((), tuple(labels.values()), tuple(links), tuple(notes))
     check_size(found, name)
     return found
@@ -110,6 +117,20 @@ def _parsed(name: str, content: bytes) -> Any:
     if not graph.number_of_edges():
         raise RequestError(f"read {name}: it has no links")
     return graph
+
+
+def _both_directions_once(edges: list[Edge]) -> tuple[list[Edge], int]:
+    """Return the edges of a directed graph, without those that are the way back of another one with
+    the same attributes, and the number of edges left out."""
+    waiting, kept = Counter[Any](), []
+    for a, b, attributes in edges:
+        of_link = frozenset((key, str(attributes.get(key))) for key in (*OWN_KEYS, *SPEED_KEYS))
+        if waiting[b, a, of_link]:
+            waiting[b, a, of_link] -= 1
+        else:
+            waiting[a, b, of_link] += 1
+            kept.append((a, b, attributes))
+    return kept, len(edges) - len(kept)
 
 
 def _labels(graph: Any) -> dict[Any, str]:

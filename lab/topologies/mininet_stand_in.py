@@ -1,16 +1,17 @@
 """A stand-in for Mininet's Python modules, for machines without Mininet.
 
 It has what a file for `mn --custom` needs to describe a network: the class `Topo` with its methods,
-Mininet's ready topologies, and `irange`. Everything else of Mininet (`Mininet`, `TCLink`, `CLI`...)
-can be imported, but not used.
+Mininet's ready topologies, `irange`, and log functions that write nothing. Everything else of
+Mininet (`Mininet`, `TCLink`, `CLI`...) can be imported, but not used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 
@@ -22,8 +23,8 @@ class Topo:
         self.sopts = params.pop("sopts", {})
         self.lopts = params.pop("lopts", {})
         self._nodes: dict[str, dict[str, Any]] = {}
-        self._links: list[dict[str, Any]] = []
-        self._ports: dict[str, set[Any]] = {}
+        self._links: dict[frozenset[str], dict[Any, dict[str, Any]]] = {}  # by ends and key
+        self._ports: dict[str, dict[Any, tuple[str, Any]]] = {}  # what is at each port of a node
         self.build(*args, **params)
 
     def build(self, *args: Any, **params: Any) -> None:
@@ -47,46 +48,74 @@ class Topo:
         port2: Any = None,
         key: Any = None,
         **opts: Any,
-    ) -> int:
-        port1, port2 = self._port(node1, port1), self._port(node2, port2)
+    ) -> Any:
+        port1, port2 = self.addPort(node1, node2, port1, port2)
+        for node in (node1, node2):
+            self._nodes.setdefault(node, {})
+        between = self._links.setdefault(frozenset((node1, node2)), {})
+        key = max([0, *(k for k in between if isinstance(k, int))]) + 1 if key is None else key
         ends = {"node1": node1, "node2": node2, "port1": port1, "port2": port2}
-        self._links.append({**(opts or self.lopts), **ends})
-        return len(self._links)
+        between[key] = {**(opts or self.lopts), **ends}
+        return key
 
-    def _port(self, node: str, port: Any) -> Any:
-        """Return `port`, or else the next number: from 0 at hosts, from 1 at switches."""
-        self._nodes.setdefault(node, {})
-        used = self._ports.setdefault(node, set())
-        port = len(used) + self.isSwitch(node) if port is None else port
-        used.add(port)
-        return port
+    def addPort(self, src: str, dst: str, sport: Any = None, dport: Any = None) -> tuple[Any, Any]:
+        """Return `sport` and `dport`, or else the next number: from 0 at hosts, 1 at switches."""
+        of_src, of_dst = (self._ports.setdefault(each, {}) for each in (src, dst))
+        sport = len(of_src) + self.isSwitch(src) if sport is None else sport
+        dport = len(of_dst) + self.isSwitch(dst) if dport is None else dport
+        of_src[sport], of_dst[dport] = (dst, dport), (src, sport)
+        return sport, dport
+
+    def port(self, src: str, dst: str) -> Any:
+        """Return the two ports of the link between these nodes, or a list if there are several."""
+        ports = [(own, at[1]) for own, at in self._ports[src].items() if at[0] == dst]
+        return ports[0] if len(ports) == 1 else ports
 
     def isSwitch(self, name: str) -> bool:
         return bool(self._nodes[name].get("isSwitch", False))
 
     def nodes(self, sort: bool = True) -> list[str]:
-        return list(self._nodes)
+        return self.sorted(self._nodes) if sort else list(self._nodes)
 
     def switches(self, sort: bool = True) -> list[str]:
-        return [each for each in self._nodes if self.isSwitch(each)]
+        return [each for each in self.nodes(sort) if self.isSwitch(each)]
 
     def hosts(self, sort: bool = True) -> list[str]:
-        return [each for each in self._nodes if not self.isSwitch(each)]
+        return [each for each in self.nodes(sort) if not self.isSwitch(each)]
 
     def nodeInfo(self, name: str) -> dict[str, Any]:
         return self._nodes[name]
 
+    def setNodeInfo(self, name: str, info: dict[str, Any]) -> None:
+        self._nodes[name] = info
+
+    def linkInfo(self, src: str, dst: str, key: Any = None) -> dict[str, Any]:
+        """Return the options of the link that `addLink` called `key`, else of the first one."""
+        between = self._links[frozenset((src, dst))]
+        return between[min(between) if key is None else key]
+
+    def setlinkInfo(self, src: str, dst: str, info: dict[str, Any], key: Any = None) -> None:
+        between = self._links[frozenset((src, dst))]
+        between[min(between) if key is None else key] = info
+
     def iterLinks(
         self, withKeys: bool = False, withInfo: bool = False
     ) -> Iterator[tuple[Any, ...]]:
-        for key, info in enumerate(self._links, 1):
-            more = (*((key,) if withKeys else ()), *((info,) if withInfo else ()))
-            yield (info["node1"], info["node2"], *more)
+        for between in self._links.values():
+            for key, info in between.items():
+                more = (*((key,) if withKeys else ()), *((info,) if withInfo else ()))
+                yield (info["node1"], info["node2"], *more)
 
     def links(
         self, sort: bool = False, withKeys: bool = False, withInfo: bool = False
     ) -> list[tuple[Any, ...]]:
-        return list(self.iterLinks(withKeys, withInfo))
+        found = list(self.iterLinks(withKeys, withInfo))
+        size = 3 if withKeys else 2
+        return sorted(found, key=lambda link: [*map(natural, link[:size])]) if sort else found
+
+    @staticmethod
+    def sorted(items: Iterable[str]) -> list[str]:
+        return sorted(items, key=natural)
 
 
 class SingleSwitchTopo(Topo):
@@ -94,6 +123,18 @@ class SingleSwitchTopo(Topo):
         switch = self.addSwitch("s1")
         for n in irange(1, k):
             self.addLink(self.addHost(f"h{n}"), switch)
+
+
+class SingleSwitchReversedTopo(Topo):
+    def build(self, k: int = 2) -> None:
+        switch = self.addSwitch("s1")
+        for n in irange(1, k):
+            self.addLink(self.addHost(f"h{n}"), switch, port1=0, port2=k - n + 1)
+
+
+class MinimalTopo(SingleSwitchTopo):
+    def build(self) -> None:  # type: ignore[override]
+        SingleSwitchTopo.build(self, k=2)
 
 
 class LinearTopo(Topo):
@@ -124,15 +165,67 @@ class TreeTopo(Topo):
         return node
 
 
+class TorusTopo(Topo):
+    def build(self, x: int, y: int, n: int = 1) -> None:
+        if x < 3 or y < 3:
+            raise ValueError("a torus has at least 3 x 3 switches")
+        places = [(i, j) for i in range(x) for j in range(y)]
+        for i, j in places:
+            place = f"{i + 1}x{j + 1}"
+            switch = self.addSwitch(f"s{place}", dpid=f"{(i + 1) * 256 + j + 1:x}")
+            for k in irange(1, n):
+                self.addLink(self.addHost(f"h{place}" if n == 1 else f"h{place}x{k}"), switch)
+        for i, j in places:
+            here = f"s{i + 1}x{j + 1}"
+            self.addLink(here, f"s{i + 1}x{(j + 1) % y + 1}")
+            self.addLink(here, f"s{(i + 1) % x + 1}x{j + 1}")
+
+
+def natural(text: object) -> list[tuple[int, str]]:
+    """Return a key that sorts h2 before h10."""
+    parts = re.split(r"(\d+)", str(text))
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+
+
 def irange(start: int, end: int) -> range:
     """Return the integers from `start` to `end`, both included."""
     return range(start, end + 1)
 
 
+def _quiet(*args: Any, **options: Any) -> None:
+    """Stands for Mininet's log functions."""
+
+
+def starts_nothing(node: object, *args: Any, **options: Any) -> None:
+    """Stands for the constructors of `STARTERS` while a file is read."""
+    raise RuntimeError(
+        f"{type(node).__name__} would start a part of a network now. The lab only reads the "
+        "topology: put what starts it below 'if __name__ == \"__main__\":'"
+    )
+
+
+class _Starter:
+    __init__ = starts_nothing
+
+
+STARTERS = {"mininet.net": "Mininet", "mininet.node": "Node"}  # of their modules
+LOG = ("setLogLevel", "debug", "error", "info", "output", "warn", "warning")
 PROVIDED: dict[str, dict[str, Any]] = {
-    "mininet.topo": {"Topo": Topo, "SingleSwitchTopo": SingleSwitchTopo, "LinearTopo": LinearTopo},
-    "mininet.topolib": {"TreeTopo": TreeTopo},
-    "mininet.util": {"irange": irange},
+    "mininet.topo": {
+        each.__name__: each
+        for each in (Topo, SingleSwitchTopo, SingleSwitchReversedTopo, MinimalTopo, LinearTopo)
+    },
+    "mininet.topolib": {"TreeTopo": TreeTopo, "TorusTopo": TorusTopo},
+    "mininet.util": {"irange": irange, "natural": natural},
+    "mininet.log": {
+        **dict.fromkeys(LOG, _quiet),
+        "lg": SimpleNamespace(**dict.fromkeys(LOG, _quiet)),
+    },
+    "mininet.net": {"Mininet": type("Mininet", (_Starter,), {})},
+    "mininet.node": {
+        name: type(name, (_Starter,), {})
+        for name in ("Node", "Host", "CPULimitedHost", "Controller", "RemoteController")
+    },
 }
 
 

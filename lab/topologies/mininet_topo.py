@@ -1,12 +1,15 @@
 """Read a Mininet topology: a Python file in the form that `mn --custom FILE --topo NAME` takes.
 
 The file runs with Mininet's own modules, from the folder where `setup-emulation` puts them. Without
-them it runs with a stand-in (`mininet_stand_in`), and a note says so.
+them it runs with a stand-in (`mininet_stand_in`), and a note says so. In both cases it can describe
+a network, but not start one.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
+import logging
 import re
 import sys
 import threading
@@ -22,7 +25,7 @@ from lab import sudo
 from lab.errors import RequestError, unknown
 from lab.topologies import mininet_options
 from lab.topologies.found import Found, FoundLink, check_size, shown
-from lab.topologies.mininet_stand_in import Finder
+from lab.topologies.mininet_stand_in import STARTERS, Finder, natural, starts_nothing
 
 STAND_IN = (
     "read with the lab's stand-in for Mininet's topo module, because Mininet is not on this "
@@ -51,6 +54,7 @@ def read(
         except UserFileRefused as error:
             raise RequestError(str(error)) from error
         name, make = _chosen(module, base, topo, path)
+        _check_arguments(name, make, base, params)
         try:
             made = make(**params)
             if not isinstance(made, base):
@@ -69,25 +73,34 @@ def read(
 @contextmanager
 def _mininet() -> Iterator[type]:
     """Make `import mininet` work inside the `with` block, and yield the class `Topo`."""
-    finder, folder = Finder(), str(upstream())
-    with _lock:
-        before = {name: each for name, each in sys.modules.items() if _is_mininet(name)}
-        bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-        for name in before:
-            del sys.modules[name]
-        try:
-            if not Path(folder, "mininet", "topo.py").is_file():
-                sys.meta_path.insert(0, finder)
-            sys.path.insert(0, folder)
-            yield importlib.import_module("mininet.topo").Topo
-        finally:
-            sys.path.remove(folder)
-            if finder in sys.meta_path:
-                sys.meta_path.remove(finder)
-            for name in [name for name in sys.modules if _is_mininet(name)]:
-                del sys.modules[name]
-            sys.modules.update(before)
-            sys.dont_write_bytecode = bytecode
+    folder = str(upstream())
+    with _lock, _process_as_before():
+        if not Path(folder, "mininet", "topo.py").is_file():
+            sys.meta_path.insert(0, Finder())
+        sys.path.insert(0, folder)
+        sys.dont_write_bytecode = True
+        for name, each in STARTERS.items():
+            getattr(importlib.import_module(name), each).__init__ = starts_nothing
+        yield importlib.import_module("mininet.topo").Topo
+
+
+@contextmanager
+def _process_as_before() -> Iterator[None]:
+    """Undo, at the end, what importing Mininet changes in this process. Mininet also makes its own
+    class the one of all new loggers."""
+    paths, finders, bytecode = [*sys.path], [*sys.meta_path], sys.dont_write_bytecode
+    logger_class, loggers = logging.getLoggerClass(), logging.Logger.manager.loggerDict
+    tables: tuple[dict[str, Any], ...] = (sys.modules, loggers)
+    before = [{name: each.pop(name) for name in filter(_is_mininet, [*each])} for each in tables]
+    try:
+        yield
+    finally:
+        sys.path[:], sys.meta_path[:], sys.dont_write_bytecode = paths, finders, bytecode
+        logging.setLoggerClass(logger_class)
+        for table, kept in zip(tables, before, strict=True):
+            for name in filter(_is_mininet, [*table]):
+                del table[name]
+            table.update(kept)
 
 
 def _is_mininet(module: str) -> bool:
@@ -121,8 +134,30 @@ def _chosen(
     return name, known[name]
 
 
+def _check_arguments(
+    name: str, make: Callable[..., Any], base: Any, params: Mapping[str, Any]
+) -> None:
+    """Raise `RequestError` if `params` are not the arguments of what builds the network."""
+    has_build = isinstance(make, type) and make.__init__ is base.__init__  # type: ignore[misc]
+    try:
+        wanted = inspect.signature(make.build if has_build else make)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):  # the call itself says what is wrong
+        return
+    known = [*wanted.parameters.values()][has_build:]
+    of_topo = ("hopts", "sopts", "lopts") if has_build else ()
+    given = {key: value for key, value in params.items() if key not in of_topo}
+    try:
+        wanted.replace(parameters=known).bind(**given)
+    except TypeError as error:
+        args = shown(each.name for each in known if each.kind != each.VAR_KEYWORD) or "none"
+        raise RequestError(
+            f"params: topology '{name}': {error}. Its arguments are {args}: "
+            "write 'params: {NAME: VALUE}'"
+        ) from error
+
+
 def _found(topo: Any, queue_packets: int) -> Found:
-    hosts, switches = (sorted(each, key=_natural) for each in (topo.hosts(), topo.switches()))
+    hosts, switches = (sorted(each, key=natural) for each in (topo.hosts(), topo.switches()))
     links, ignored = [], set()
     for a, b, info in topo.links(withInfo=True):
         shape = mininet_options.shape(info, f"{a}-{b}", queue_packets)
@@ -140,8 +175,4 @@ def _order(info: Mapping[str, Any], hosts: list[str]) -> tuple[Any, ...]:
     ends = [(info["node1"], info["port1"]), (info["node2"], info["port2"])]
     host = next((end for end in ends if end[0] in hosts), None)
     (a, port), (b, other) = (host, next(end for end in ends if end != host)) if host else ends
-    return host is None, _natural(a), port, _natural(b), other
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    return [(int(part or 0) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", name)]
+    return host is None, natural(a), port, natural(b), other
