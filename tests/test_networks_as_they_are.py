@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from users_files import _only_built_in, lab, refused
 
 from lab.errors import RequestError
+from lab.scenario.network_files import KEYS
 from lab.topologies import graphml, miniedit, mininet_stand_in, mininet_topo, nodes_and_links
 from lab.topologies.found import Found, Roles, as_params
 from lab.topologies.topology import wire
@@ -450,3 +451,31 @@ def test_attributes_of_graphml_that_the_lab_does_not_use_are_named():
     text = as_graphml(["s1", "s2"], [("s1", "s2", {"capacity": 5, "weight": 1})], nx.MultiGraph)
     found = graphml.read("net.graphml", text, graphml.Defaults())
     assert "attributes of links left out: capacity, weight" in found.notes
+
+
+# What people are shown
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_the_list_of_topologies_has_each_kind_of_file_with_its_keys(key):
+    row = next(
+        each
+        for each in json.loads(lab("list", "topologies", "--json").output)
+        if each["kind"] == key
+    )
+    assert f"topology: {{{key}: FILE, ...}}" in row["help"]
+    shown = [each["name"] for each in json.loads(lab("list", "params", key, "--json").output)]
+    assert shown == row["params"] == [*KEYS[key].model_fields]
+
+
+def test_options_of_nodes_in_a_drawing_are_named():
+    host = {"hostname": "h1", "nodeNum": 1, "sched": "host", "ip": "10.9.9.9", "startCommand": "x"}
+    switch = {"hostname": "s1", "nodeNum": 1, "switchType": "default", "controllers": ["c0"]}
+    switch |= {"netflow": "0", "sflow": "0", "dpid": "", "externalInterfaces": ["eth1"]}
+    drawing = {
+        "hosts": [{"number": "1", "opts": host}],
+        "switches": [{"number": "1", "opts": switch}],
+        "links": [],
+    }
+    found = miniedit.read("net.mn", json.dumps(drawing).encode(), 1000)
+    assert found.notes == ("options of nodes left out: externalInterfaces, ip, startCommand",)

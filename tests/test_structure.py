@@ -139,7 +139,6 @@ BESIDE_ITS_ONLY_USER = {  # files, or folders of such files, and the reason in a
     "lab/engines/sim/observer.py": "what the controller observes",
     "lab/engines/sim/sampler.py": "samples",
     "lab/results/explain/": "a kind of reason each",
-    "lab/scenario/network_files.py": "networks of other programs",
     "lab/scenario/other_files.py": "files that are no scenarios",
     "lab/topologies/": "a kind of topology each",
     "papers/": "a paper, a page or a command each",

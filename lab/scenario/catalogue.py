@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from lab import extensions
 from lab.errors import LabError, RequestError, unknown
 from lab.scenario import loading, schema, targets
 from lab.scenario.engine_table import ENGINES, VARIANTS, congestion_controls, refuse
+from lab.scenario.network_files import KEYS, READERS
 from lab.scenario.schema import Scenario
 from lab.topologies.families import TOPOLOGIES
 
@@ -76,15 +78,25 @@ def engine_rows() -> list[Row]:
 
 def topology_rows() -> list[Row]:
     """Return one row per kind of topology: its help text, the names of its parameters, and a
-    drawing made of text characters."""
-    rows = []
-    for kind, module in TOPOLOGIES.items():
-        text = " ".join((module.__doc__ or "").partition("\n\n")[0].split())
-        keys = list(module.Params.model_fields)
-        rows.append(
-            {"kind": kind, "help": text, "params": keys, "picture": inspect.getdoc(module.build)}
-        )
+    drawing made of text characters. Then follow the keys of `topology` that name another program's
+    file, which have no drawing."""
+    rows: list[Row] = [
+        {
+            "kind": kind,
+            "help": _first_paragraph(module),
+            "params": list(module.Params.model_fields),
+            "picture": inspect.getdoc(module.build),
+        }
+        for kind, module in TOPOLOGIES.items()
+    ]
+    for key, model in KEYS.items():
+        text = f"{_first_paragraph(READERS[key])} Write 'topology: {{{key}: FILE, ...}}'."
+        rows.append({"kind": key, "help": text, "params": list(model.model_fields)})
     return rows
+
+
+def _first_paragraph(module: ModuleType) -> str:
+    return " ".join((module.__doc__ or "").partition("\n\n")[0].split())
 
 
 def parameter_rows(name: str) -> list[Row]:
@@ -92,9 +104,11 @@ def parameter_rows(name: str) -> list[Row]:
 
     Raise `RequestError`, which lists the known names, if `name` is neither.
     """
-    known = [*schema.strategies(), *TOPOLOGIES]
+    known = [*schema.strategies(), *TOPOLOGIES, *KEYS]
     if name in TOPOLOGIES:
         return schema.described(TOPOLOGIES[name].Params)
+    if name in KEYS:
+        return schema.described(KEYS[name])
     if "/" not in name and name not in known:
         raise RequestError(f"list params: {unknown(name, known)}")
     return schema.described_strategy(name)

@@ -83,7 +83,7 @@ class GraphML(Part):
     servers: Names = ()
     subflows: Subflows = 1
     rate_mbps: Rate = 1000
-    km_per_ms: Annotated[float, Field(gt=0, le=300)] = 200
+    km_per_ms: Annotated[float, Field(gt=0, le=300, json_schema_extra={"unit": "km/ms"})] = 200
     queue_packets: Packets = 100
 
 
@@ -92,6 +92,8 @@ KEYS: dict[str, type[Mininet] | type[MiniEdit] | type[GraphML]] = {
     "miniedit": MiniEdit,
     "graphml": GraphML,
 }
+
+READERS = {"mininet": mininet_topo, "miniedit": miniedit, "graphml": graphml}
 
 
 def with_network(

@@ -11,6 +11,8 @@ from lab.errors import RequestError
 from lab.topologies import mininet_options
 from lab.topologies.found import MOST_BYTES, Found, FoundLink, check_size, shown
 
+OF_DRAWING = {"hostname", "nodeNum", "sched", "switchType", "controllers"}  # in every file
+
 
 class _Options(BaseModel):
     model_config = ConfigDict(extra="allow")
@@ -80,9 +82,18 @@ def read(name: str, content: bytes, queue_packets: int) -> Found:
 
 def _notes(file: _File, ignored: set[str]) -> list[str]:
     notes = [f"options of links left out: {shown(sorted(ignored))}"] if ignored else []
+    options = [(each.opts.model_extra or {}).items() for each in (*file.hosts, *file.switches)]
+    of_nodes = {key for each in options for key, value in each if _is_set(value)} - OF_DRAWING
+    if of_nodes:
+        notes.append(f"options of nodes left out: {shown(sorted(of_nodes))}")
     if file.controllers:
         notes.append("MiniEdit's controllers are left out: the lab's controller takes their place")
     return notes
+
+
+def _is_set(value: Any) -> bool:
+    """Return whether an option was chosen. MiniEdit saves "0" for a box that is not ticked."""
+    return value not in ("", "0", 0, None, [], {}, "default")
 
 
 def _check_ends(found: Found, name: str) -> None:
