@@ -58,7 +58,7 @@ def grid_stream() -> Any:
 @instructor.post("/instructor/look")
 def point_at() -> Any:
     shown = body(LookBody)
-    room().point_at(shown.run, shown.worksheet, shown.step)
+    room().point_at(shown.run, shown.worksheet, shown.step, shown.predictions)
     return {"look": views.pointed_at(room().lesson)}
 
 
@@ -176,8 +176,11 @@ def _about(of: Room, link: str) -> dict[str, Any]:
 
 
 def _projected(of: Room, link: str) -> dict[str, Any]:
-    shown = views.pointed_at(of.lesson)
-    return _about(of, link) | {"look": shown, "seats": len(of.state.taken())}
+    return _about(of, link) | {
+        "look": views.pointed_at(of.lesson),
+        "seats": len(of.state.taken()),
+        "predictions": views.projected_predictions(of.lesson),
+    }
 
 
 def _grid(of: Room, open_pages: Slots, load: LoadMeter) -> dict[str, Any]:

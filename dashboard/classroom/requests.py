@@ -50,12 +50,14 @@ class EmptyBody(Body):
 class LookBody(Body):
     """What the instructor wants to show on all screens: a run, a worksheet or one of its steps.
 
-    If all fields are None, nothing is shown.
+    With `predictions`, the projector shows what all students predicted in this step. If no field
+    has a value, nothing is shown.
     """
 
     run: str | None = None
     worksheet: str | None = None
     step: str | None = None
+    predictions: bool = False
 
 
 class FreezeBody(Body):

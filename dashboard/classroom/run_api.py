@@ -17,6 +17,7 @@ from dashboard.classroom.streams import hold
 from dashboard.network import answers
 from lab.classroom import rules
 from lab.classroom.lesson import NotNow, Unknown
+from lab.classroom.predictions import lines
 from lab.classroom.state import ClassRun
 from lab.errors import RequestError, show
 from lab.results.explain import changes as explained
@@ -42,6 +43,8 @@ def run_document(found: ClassRun, folder: Path) -> dict[str, Any]:
     in their own runs.
     """
     doc = view.run(store(), folder)
+    with room().mutex:
+        doc["predictions"] = lines(room().lesson, found, viewer())
     if not g.instructor:
         doc = _for_students(doc)
         allowed = room().lesson.run_step(found).flips if _is_own(found) else ()

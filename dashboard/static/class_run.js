@@ -11,10 +11,11 @@ const RETRY_MS = 800;
 let opened = null; // the run whose stream this page has open
 
 export class LiveRun {
-  // `predictions()`: [{path, points: [[t, y], ...]}]. `all`: show all charts at first.
+  // `predictions(run)`: [{path, points: [[t, y], ...], name}]. `all`: show all charts at first.
+  // `few`: only the charts with predictions, or that of the users if there are none.
   // `onBegun(path)`, `onFrame(frame)` and `onEvent(event)` are for a page that shows more.
-  constructor(box, { predictions = () => [], all = false, onFrame = null, onEvent = null, onLoad = null, onBegun = null } = {}) {
-    Object.assign(this, { predictions, all, onFrame, onEvent, onLoad, onBegun, id: null });
+  constructor(box, { predictions = () => [], all = false, few = false, onFrame = null, onEvent = null, onLoad = null, onBegun = null } = {}) {
+    Object.assign(this, { predictions, all, few, onFrame, onEvent, onLoad, onBegun, id: null });
     this.bar = element("div");
     this.progress = element("div", { class: "progress", "aria-hidden": "true" }, this.bar);
     this.clock = element("span", { class: "meta" });
@@ -108,12 +109,20 @@ export class LiveRun {
 
   // Show the charts, with the predictions over them; without `all`, only those that matter here.
   draw() {
-    const lines = this.predictions();
+    const lines = this.predictions(this.run);
     const has = (figure, path) => figure.figure.data.some((trace) => trace.meta.key.join(".") === path);
-    const main = (figure) => figure.name === "users" || lines.some((line) => has(figure, line.path));
+    const predicted = (figure) => lines.some((line) => has(figure, line.path));
+    const isAny = this.few && this.figures.some(predicted);
+    const main = (figure) => predicted(figure) || (figure.name === "users" && !isAny);
     const shown = this.figures.filter((each) => this.all || main(each));
-    this.more.hidden = this.all || shown.length === this.figures.length;
+    this.more.hidden = this.all || this.few || shown.length === this.figures.length;
     this.charts.set(shown.map((each) => withLines(each, lines)));
+  }
+
+  // The measured line of a figure, {x, y}; null if the run has none.
+  measured(path) {
+    const traces = [...this.charts.cards.values()].flatMap((card) => card.traces);
+    return traces.find((trace) => trace.meta.key.join(".") === path) ?? null;
   }
 
   toggle() {

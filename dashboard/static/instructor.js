@@ -3,6 +3,7 @@ import { $, api, element, toast } from "./app.js";
 import { attempt, banner, follow } from "./class_link.js";
 import { Grid } from "./instructor_grid.js";
 import { Texts } from "./instructor_texts.js";
+import { drawnAnswer } from "./sketch.js";
 
 let about = null;
 let state = null; // the latest grid
@@ -107,6 +108,14 @@ async function free(seat) {
   if (await attempt(`/api/instructor/seats/${seat.seat}/free`)) toast(`The seat of ${names} is free.`);
 }
 
+const shownRun = ({ id, status }) =>
+  element(
+    "span",
+    { class: "actions" },
+    element("a", { href: `/class/runs/${encodeURIComponent(id)}` }, id),
+    status === "waiting" ? null : element("button", { type: "button", onclick: () => look({ run: id }) }, "Show it to all"),
+  );
+
 async function showDetail(seat, sheet, step) {
   const found = await api(`/api/instructor/seats/${seat.seat}/worksheets/${sheet.name}`).catch((error) => toast(error.message, true));
   const task = found?.steps.find((each) => each.id === step.id);
@@ -114,13 +123,13 @@ async function showDetail(seat, sheet, step) {
   $("detail-title").textContent = `${seat.people.join(" and ")}: ${step.id}`;
   const rows = [
     ["asked", task.ask ?? task.title],
-    ["answer", Array.isArray(task.answer) ? `a curve of ${task.answer.length} points` : task.answer],
+    ["answer", Array.isArray(task.answer) ? drawnAnswer(task.answer, task.curve) : task.answer],
     ["state", task.state],
     ["tries", task.tries],
     ["points", task.given_points === null || task.given_points === undefined ? null : `${task.given_points} of ${task.points}`],
     ["problem", task.problem],
     ...(task.figures ?? []).map((each) => [each.label, `${+each.value.toPrecision(4)} ${each.unit}`]),
-    ...(task.runs ?? []).map((each) => [each.status, element("a", { href: `/class/runs/${each.id}` }, each.id)]),
+    ...(task.runs ?? []).map((each) => [each.status, shownRun(each)]),
   ].filter(([, value]) => value !== null && value !== undefined && value !== "");
   $("detail-body").replaceChildren(
     element("dl", { class: "facts" }, ...rows.flatMap(([key, value]) => [element("dt", {}, key), element("dd", {}, value instanceof Node ? value : String(value))])),

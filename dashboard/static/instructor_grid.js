@@ -1,5 +1,6 @@
 // The grid of a class: one row for each seat, one column for each step of a worksheet.
 import { element } from "./app.js";
+import { sketch } from "./sketch.js";
 
 const SIGNS = { open: "", passed: "✓", failed: "✗", saved: "●", waiting: "…", running: "▶" };
 const WORDS = { open: "open", passed: "passed", failed: "wrong", saved: "saved", waiting: "waits", running: "runs" };
@@ -25,11 +26,16 @@ export class Grid {
     this.sheet = sheet.name;
     for (const [id, row] of this.rows) this.drop(id, row);
     const steps = sheet.steps.map((step, n) =>
-      element("th", { scope: "col", class: "step-head", title: `${step.kind}: ${step.id}` }, element("button", { type: "button", class: "quiet", title: "Point all at this step", onclick: () => this.look({ worksheet: sheet.name, step: step.id }) }, String(n + 1)), element("small", {}, step.id)),
+      element("th", { scope: "col", class: "step-head", title: `${step.kind}: ${step.id}` }, element("button", { type: "button", class: "quiet", title: "Point all at this step", onclick: () => this.look({ worksheet: sheet.name, step: step.id }) }, String(n + 1)), element("small", {}, step.id), step.kind === "predict" ? this.showAll(sheet, step) : null),
     );
     this.table.tHead.replaceChildren(
       element("tr", {}, element("th", { scope: "col" }, "Seat"), element("th", { scope: "col", class: "num" }, "Without progress"), ...steps, element("th", { scope: "col", class: "num" }, "Points"), element("th", { scope: "col" }, "Run")),
     );
+  }
+
+  showAll(sheet, step) {
+    const label = `Show on the wall what all predicted: ${step.id}`;
+    return element("button", { type: "button", class: "quiet all-predictions", "aria-label": label, title: label, onclick: () => this.look({ worksheet: sheet.name, step: step.id, predictions: true }) }, "all");
   }
 
   drop(id, row) {
@@ -51,7 +57,7 @@ export class Grid {
       element("td", { class: "num quiet-min" }, quiet === null ? "–" : `${quiet} min`),
       ...sheet.steps.map((step) => element("td", { class: "cell-box" }, cells ? this.cell(seat, sheet, step, cells[step.id] ?? "open") : "–")),
       element("td", { class: "num" }, seat.points === null || seat.points === undefined ? "–" : String(seat.points)),
-      element("td", {}, seat.running ? element("span", { class: "actions" }, element("a", { href: `/class/runs/${encodeURIComponent(seat.running)}` }, "watch"), element("button", { type: "button", onclick: () => this.look({ run: seat.running }) }, "look here")) : ""),
+      element("td", {}, seat.latest ? this.run(seat) : ""),
     );
     if (!before) {
       this.table.tBodies[0].append(node);
@@ -73,8 +79,21 @@ export class Grid {
     ];
   }
 
+  // The run that goes on, or the last one that has ended.
+  run({ running, latest, people }) {
+    const run = running ?? latest;
+    const who = people.join(" and ");
+    return element(
+      "span",
+      { class: "actions" },
+      element("a", { href: `/class/runs/${encodeURIComponent(run)}`, "aria-label": `${running ? "watch" : "last run"}: ${who}` }, running ? "watch" : "last run"),
+      element("button", { type: "button", "aria-label": `look here: ${who}`, title: "Show it to all, with what was predicted", onclick: () => this.look({ run }) }, "look here"),
+    );
+  }
+
   cell(seat, sheet, step, state) {
     const label = `${seat.people.join(" and ")}, ${step.id}: ${WORDS[state] ?? state}`;
-    return element("button", { type: "button", class: `cell ${state}`, "aria-label": label, title: label, onclick: () => this.detail(seat, sheet, step) }, SIGNS[state] ?? "?");
+    const drawn = seat.drawn[sheet.name]?.[step.id];
+    return element("button", { type: "button", class: `cell ${state}`, "aria-label": label, title: label, onclick: () => this.detail(seat, sheet, step) }, drawn ? sketch(drawn) : (SIGNS[state] ?? "?"));
   }
 }

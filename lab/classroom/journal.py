@@ -191,13 +191,15 @@ class Looked(Event):
     """The event that the instructor shows something on all screens: a run, a worksheet or one of
     its steps.
 
-    If all fields are None, nothing is shown any longer.
+    With `predictions`, the projector shows what all students predicted in this step. If no field
+    has a value, nothing is shown any longer.
     """
 
     kind: Literal["look"] = "look"
     run: str | None = None
     worksheet: str | None = None
     step: str | None = None
+    predictions: bool = False
 
 
 class Froze(Event):

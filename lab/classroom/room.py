@@ -21,6 +21,7 @@ from lab.classroom.door import Door, Newcomer
 from lab.classroom.folder import ClassFolder
 from lab.classroom.journal import Journal
 from lab.classroom.lesson import Lesson, NotNow, Place
+from lab.classroom.predictions import of_class
 from lab.classroom.queue import Entry, Load, Queue
 from lab.classroom.state import ClassRun, ClassState, replay
 from lab.worksheets.evaluation import RunFiles
@@ -139,19 +140,29 @@ class Room:
             lambda: rules.requested_for_all(self.lesson, worksheet, step, engine), check
         )
 
-    def point_at(self, run: str | None, worksheet: str | None, step: str | None) -> None:
+    def point_at(
+        self,
+        run: str | None,
+        worksheet: str | None,
+        step: str | None,
+        predictions: bool = False,
+    ) -> None:
         """Show a run, a worksheet or one step of a worksheet on all screens.
 
-        If all parameters are None, show nothing any longer.
+        With `predictions`, the projector shows what all students predicted in this step. If all
+        parameters are None, show nothing any longer.
         """
         with self.mutex:
+            if predictions:
+                of_class(self.lesson, worksheet or "", step or "")
             if run is not None:
                 self.lesson.run(run, None)
             elif worksheet is not None and step is not None:
                 self.lesson.task(worksheet, step)
             elif worksheet is not None:
                 self.lesson.worksheet(worksheet)
-            self.record(journal.Looked(run=run, worksheet=worksheet, step=step))
+            shown = {"worksheet": worksheet, "step": step, "predictions": predictions}
+            self.record(journal.Looked(run=run, **shown))
 
     def freeze(self, frozen: bool) -> None:
         """Stop the work of all students, or let it continue if `frozen` is False."""

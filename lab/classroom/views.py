@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from lab.classroom.lesson import Lesson, Place
+from lab.classroom.predictions import about, of_class, sketch
 from lab.classroom.queue import Load, Queue
 from lab.classroom.state import ClassRun, SeatState, StepWork
 from lab.scenario.loading import load
@@ -23,6 +24,7 @@ from lab.worksheets.schema import Check, Predict, Question, Run, Step, Task, Wor
 
 Doc = dict[str, Any]
 OF_TIME = ("left_s", "wait_s")  # fields that change by time alone
+SHOWN = ("running", "complete", "interrupted", "cut")  # of a run that has measured something
 
 
 def seat(lesson: Lesson, queue: Queue, seat_id: str, now: float) -> Doc:
@@ -46,7 +48,23 @@ def pointed_at(lesson: Lesson) -> Doc | None:
     shown = lesson.state.look
     if shown.run is not None:
         return {"run": shown.run}
-    return {"worksheet": shown.worksheet, "step": shown.step} if shown.worksheet else None
+    if not shown.worksheet:
+        return None
+    step = {"worksheet": shown.worksheet, "step": shown.step}
+    return step | ({"predictions": True} if shown.predictions else {})
+
+
+def projected_predictions(lesson: Lesson) -> list[Doc]:
+    """Return the predictions of all students that the projector shows: those about the run that it
+    shows, or those of a step if the instructor wants that."""
+    shown = lesson.state.look
+    if shown.run is not None:
+        run = lesson.state.runs[shown.run]
+        asked = about(lesson.worksheet(run.worksheet), run.step)
+        return [of_class(lesson, run.worksheet, each.id) for each in asked]
+    if shown.predictions and shown.worksheet and shown.step:
+        return [of_class(lesson, shown.worksheet, shown.step)]
+    return []
 
 
 def worksheet(lesson: Lesson, queue: Queue, seat_id: str, name: str, now: float) -> Doc:
@@ -367,7 +385,9 @@ def cell(lesson: Lesson, at: Place) -> str:
 def _seat(lesson: Lesson, seat: SeatState, online: Collection[str], now: float) -> Doc:
     latest = max(seat.work, key=lambda name: seat.work[name].done_at, default=None)
     quiet_s = now - seat.work[latest].done_at if latest else None
-    mine = [each for each in lesson.state.unfinished() if each.seat == seat.id]
+    mine = [
+        each for each in lesson.state.runs.values() if each.seat == seat.id and each.status in SHOWN
+    ]
     return {
         "seat": seat.id,
         "people": seat.names,
@@ -377,9 +397,19 @@ def _seat(lesson: Lesson, seat: SeatState, online: Collection[str], now: float) 
         "quiet_min": None if quiet_s is None else round(quiet_s / 60, 1),
         "online": seat.id in online,
         "running": next((each.id for each in mine if each.status == "running"), None),
+        "latest": mine[-1].id if mine else None,
         "points": sum(points(lesson, seat.id, name) for name in seat.work),
         "cells": {name: dict(_cells(lesson, seat.id, name)) for name in seat.work},
+        "drawn": {name: drawn for name in seat.work if (drawn := _drawn(lesson, seat, name))},
     }
+
+
+def _drawn(lesson: Lesson, seat: SeatState, worksheet: str) -> dict[str, list[int]]:
+    """Return the curves that a student predicted, by step, for a small drawing in each cell."""
+    sheet, work = lesson.worksheet(worksheet), seat.work[worksheet]
+    asked = [each for each in sheet.tasks if isinstance(each, Predict)]
+    curves = {each.id: sketch(sheet, each, work.step(each.id).answer) for each in asked}
+    return {step: curve for step, curve in curves.items() if curve is not None}
 
 
 def _cells(lesson: Lesson, seat: str, worksheet: str) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,18 @@ from dashboard.base.serving import server
 from dashboard.serve import listen
 
 NOT_YET = "409"  # a page asks for a run that has not begun; the browser logs this
+CURVE = """
+  - predict: {id: shape, ask: "Draw it.", curve: {run: both, path: user.ue1.mbps, unit: Mb/s, maximum: 20}}
+  - run:"""
+DRAWN = """(id) => [...document.querySelectorAll(`#${id} .plot`)].filter(each => each.data)
+  .flatMap(each => each.data.map(line => line.name))"""
 TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"
+
+
+def with_curve(text):
+    """The small worksheet with a curve to draw, and a prediction that is drawn over the run."""
+    text = text.replace("\n  - run:", CURVE, 1)
+    return text.replace("maximum: 40", "maximum: 40, run: both, path: user.ue1.mbps")
 
 
 @contextmanager

@@ -323,6 +323,8 @@ def test_the_table_of_the_instructor(room, seat, clock, finished_run):
                 "quiet_min": 1.5,
                 "online": False,
                 "running": None,
+                "latest": None,
+                "drawn": {},
                 "points": 1,
                 "cells": {
                     "small": {
@@ -345,13 +347,16 @@ def test_the_table_of_the_instructor(room, seat, clock, finished_run):
                 "quiet_min": None,
                 "online": True,
                 "running": None,
+                "latest": None,
+                "drawn": {},
                 "points": 0,
                 "cells": {},
             },
         ],
     }
     finish(room, run, finished_run)
-    assert grid(room)["seats"][0]["cells"]["small"]["both"] == "passed"
+    first = grid(room)["seats"][0]
+    assert (first["cells"]["small"]["both"], first["latest"]) == ("passed", run.id)
 
 
 def test_texts_are_listed_with_their_points_when_somebody_has_written_them(room, seat):

@@ -9,6 +9,7 @@ import pytest
 from axe import serious_faults
 from chromium import chromium
 from class_browser import (
+    DRAWN,
     TOO_WIDE,
     Faults,
     join,
@@ -17,6 +18,7 @@ from class_browser import (
     served,
     state,
     until,
+    with_curve,
 )
 
 from lab.classroom.lesson import Place
@@ -24,18 +26,12 @@ from lab.classroom.lesson import Place
 pytestmark = [pytest.mark.browser, pytest.mark.whole]
 
 NAME = "Zoë <b>&"
-CURVE = """
-  - predict: {id: shape, ask: "Draw it.", curve: {run: both, path: user.ue1.mbps, unit: Mb/s, maximum: 20}}
-  - run:"""
-DRAWN = """(id) => [...document.querySelectorAll(`#${id} .plot`)].filter(each => each.data)
-  .flatMap(each => each.data.map(line => line.name))"""
 
 
 @pytest.fixture
 def sheet(sheet):
     """The worksheet with a curve to draw, and a prediction that is drawn over the run."""
-    text = sheet.read_text().replace("\n  - run:", CURVE, 1)
-    sheet.write_text(text.replace("maximum: 40", "maximum: 40, run: both, path: user.ue1.mbps"))
+    sheet.write_text(with_curve(sheet.read_text()))
     return sheet
 
 
