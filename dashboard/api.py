@@ -23,6 +23,7 @@ from dashboard import (
     scenario_pages,
     stream,
     view,
+    worksheet_drafts,
 )
 from dashboard.base.errors import Problem
 from dashboard.base.requests import Body, body, folder_of, points, store
@@ -433,6 +434,21 @@ def network_file(id: str) -> Any:
 )
 def samples(id: str) -> Any:
     return answers.samples(id)
+
+
+@route("GET", "/api/runs/{id}/figures", "List the figures that a worksheet can ask for.")
+def figures(id: str) -> Any:
+    return worksheet_drafts.figures(folder_of(id))
+
+
+@route(
+    "POST",
+    "/api/runs/{id}/worksheet",
+    "Make a worksheet from a finished run; the answer has the text of its file.",
+    worksheet_drafts.DraftRequest,
+)
+def worksheet(id: str) -> Any:
+    return worksheet_drafts.draft(folder_of(id), body(worksheet_drafts.DraftRequest))
 
 
 def requested_runs() -> list[str]:

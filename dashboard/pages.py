@@ -70,6 +70,11 @@ def run(run_id: str) -> str:
     return render_template("run.html", run=view.run(store(), folder_of(run_id)))
 
 
+@pages.get("/runs/<run_id>/worksheet")
+def new_worksheet(run_id: str) -> str:
+    return render_template("worksheet_new.html", run=view.run(store(), folder_of(run_id)))
+
+
 @pages.get("/race")
 def race() -> str:
     folders = [folder_of(each) for each in requested_runs()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -13,9 +14,11 @@ from lab.cli.own_files import with_option
 from lab.results.tables import markdown_table, text_table
 from lab.scenario import catalogue
 from lab.scenario.catalogue import Row
+from lab.worksheets import drafting
 from lab.worksheets import loading as worksheet_loading
 
 PARAMETER_COLUMNS = ("name", "default", "unit", "minimum", "maximum", "choices", "help")
+FIGURE_COLUMNS = ("text", "words", "value", "unit")
 METRIC_COLUMNS = ("sample", "result", "unit", "meaning")
 TARGET_COLUMNS = ("name", "value", "unit", "minimum", "maximum", "choices", "help")
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
@@ -87,6 +90,19 @@ def params(name: str, as_json: bool) -> None:
 def targets(scenario: str, as_json: bool) -> None:
     """List everything that can be changed while SCENARIO runs."""
     show(catalogue.target_rows(scenario), TARGET_COLUMNS, as_json)
+
+
+@listing.command()
+@click.argument("run", metavar="RUN")
+@as_json_option
+@with_option
+def figures(run: str, as_json: bool) -> None:
+    """List the figures of a finished run that a worksheet can ask for.
+
+    RUN is a run folder, or the name of one in data/runs.
+    """
+    rows = [asdict(each) for each in drafting.figures(drafting.find(run))]
+    show(rows, FIGURE_COLUMNS, as_json)
 
 
 @listing.command(name="metrics")

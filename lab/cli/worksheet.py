@@ -1,4 +1,4 @@
-"""The commands `worksheet check`, `worksheet try` and `worksheet print`."""
+"""The commands `worksheet check`, `worksheet try`, `worksheet print` and `worksheet new`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import click
 from lab import installed
 from lab.cli.own_files import with_option
 from lab.cli.terminal import Terminal
+from lab.errors import RequestError
 from lab.isolation import python
-from lab.worksheets import loading, trial
+from lab.worksheets import drafting, loading, trial
+from lab.worksheets.drafting import Asked
 from lab.worksheets.marking import Mark
 from lab.worksheets.planning import Seat
 from lab.worksheets.trial import Making, Tried
@@ -24,7 +26,73 @@ TRIAL_SECRET = b"worksheet try"  # a trial has no class, so its seats need no se
 
 @click.group()
 def worksheet() -> None:
-    """Check, try and print worksheets, which are exercises that the lab marks."""
+    """Make, check, try and print worksheets, which are exercises that the lab marks."""
+
+
+@worksheet.command()
+@click.option(
+    "--from",
+    "run",
+    required=True,
+    metavar="RUN",
+    help="A finished run: its folder, or its name in data/runs.",
+)
+@click.option(
+    "--figure",
+    "numbers",
+    multiple=True,
+    metavar="FIGURE",
+    help="Let students predict this number, and read it in their run; may be given several times. "
+    "'list figures RUN' names them. Default: the throughput of the first user.",
+)
+@click.option(
+    "--curve",
+    "curves",
+    multiple=True,
+    metavar="FIGURE",
+    help="The same, but students draw its course before the run.",
+)
+@click.option("--title", default="", metavar="TEXT", help="Default: the title of the scenario.")
+@click.option(
+    "--minutes",
+    type=click.IntRange(1, 240),
+    default=drafting.MINUTES,
+    show_default=True,
+    help="How long students may take.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Default: standard output.",
+)
+@with_option
+def new(
+    run: str,
+    numbers: tuple[str, ...],
+    curves: tuple[str, ...],
+    title: str,
+    minutes: int,
+    out: Path | None,
+) -> None:
+    """Make a worksheet from a finished run.
+
+    Students predict the figures, make the run, and read the figures in their own run. Texts and
+    figures can be edited in the file afterwards.
+    """
+    folder = drafting.find(run)
+    asked = [Asked(each) for each in numbers] + [Asked(each, curve=True) for each in curves]
+    text = drafting.draft(folder, asked or [drafting.usual(folder)], title, minutes)
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    if out.exists():
+        raise RequestError(f"write {out}: it is there already. Give another name")
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RequestError(f"write {out}: {error.strerror}") from error
+    click.echo(f"{out} is written. Next: ./run_lab.sh worksheet try {out}", err=True)
 
 
 @worksheet.command()
