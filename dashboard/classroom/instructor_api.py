@@ -16,8 +16,10 @@ from dashboard.classroom.requests import (
     FreezeBody,
     GradeBody,
     LookBody,
+    MergeBody,
     SharedRunBody,
     WipeBody,
+    WorksheetBody,
     conductor,
     room,
 )
@@ -28,6 +30,7 @@ from lab.classroom.lesson import Place
 from lab.classroom.queue import LoadMeter
 from lab.classroom.room import Room
 from lab.errors import RequestError
+from lab.worksheets import loading
 
 instructor = Blueprint("instructor", __name__, url_prefix="/api")
 EVERY_S = 1.0  # the shortest time between two messages of a stream
@@ -44,6 +47,7 @@ def about() -> Any:
         "qr": qr_svg(_link()),
         "projector": current_app.config["LINK"] + projector_path(room()),
         "worksheets": rows,
+        "more": [each for each in loading.names() if each not in sheets],
         "grid": now,
     }
 
@@ -93,6 +97,26 @@ def free(seat: str) -> Any:
     body(EmptyBody)
     room().free(seat)
     return {}
+
+
+@instructor.post("/instructor/seats/<seat>/remove")
+def remove(seat: str) -> Any:
+    body(EmptyBody)
+    room().remove(seat)
+    return {}
+
+
+@instructor.post("/instructor/seats/<seat>/merge")
+def merge(seat: str) -> Any:
+    room().merge(seat, body(MergeBody).into)
+    return {}
+
+
+@instructor.post("/instructor/worksheets")
+def add_worksheet() -> Any:
+    given = body(WorksheetBody)
+    room().add_worksheet(given.name, given.text)
+    return {"name": given.name}, 201
 
 
 @instructor.post("/instructor/seats/free-empty")

@@ -10,6 +10,7 @@ from pydantic import Field
 from dashboard.base.errors import Problem
 from dashboard.base.requests import Body
 from dashboard.classroom.conductor import Conductor
+from lab.classroom.door import MOST_PEOPLE
 from lab.classroom.room import Room
 
 
@@ -19,10 +20,10 @@ class PersonBody(Body):
 
 
 class JoinBody(Body):
-    """The body of POST /api/class/join. `people` has one person, or two who work together."""
+    """The body of POST /api/class/join. `people` are those who work together on one seat."""
 
     code: str = Field(max_length=40)
-    people: tuple[PersonBody, ...] = Field(min_length=1, max_length=2)
+    people: tuple[PersonBody, ...] = Field(min_length=1, max_length=MOST_PEOPLE)
 
 
 class ReturnBody(Body):
@@ -58,6 +59,19 @@ class LookBody(Body):
     worksheet: str | None = None
     step: str | None = None
     predictions: bool = False
+
+
+class MergeBody(Body):
+    """A request to merge a seat into the seat `into`."""
+
+    into: str
+
+
+class WorksheetBody(Body):
+    """A worksheet to add to the class. If `text` is None, it is one that comes with the lab."""
+
+    name: str = Field(max_length=200)
+    text: str | None = None
 
 
 class FreezeBody(Body):

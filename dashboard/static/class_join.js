@@ -1,4 +1,4 @@
-// Join a class with a code and a name, alone or as a pair, or come back from another browser.
+// Join a class with a code and a name, alone or as a team, or come back from another browser.
 import { $ } from "./app.js";
 import { post } from "./class_link.js";
 
@@ -39,16 +39,27 @@ function ready() {
 $("join").addEventListener("submit", (event) => {
   event.preventDefault();
   if (!ready()) return;
-  const people = [person(1), ...($("second").hidden || !$("name-2").value.trim() ? [] : [person(2)])];
+  const others = [...$("others").children].map((_, n) => person(n + 2)).filter((each) => each.name);
+  const people = [person(1), ...others];
   enter("/api/class/join", { code: code(), people });
 });
 $("return").addEventListener("click", () => {
   if (ready()) enter("/api/class/return", { code: code(), ...person(1) });
 });
 $("pair").addEventListener("click", () => {
-  const opened = ($("second").hidden = !$("second").hidden);
-  $("pair").setAttribute("aria-expanded", String(!opened));
-  $("pair").textContent = opened ? "We are two on this computer" : "I am alone";
-  if (!opened) $("name-2").focus();
+  const n = $("others").children.length + 2;
+  const made = $("another").content.cloneNode(true);
+  made.querySelector("legend").textContent = `Person ${n}`;
+  ["name", "pin"].forEach((each, k) => {
+    made.querySelectorAll("input")[k].id = `${each}-${n}`;
+    made.querySelectorAll("label")[k].htmlFor = `${each}-${n}`;
+  });
+  $("others").append(made);
+  $("fewer").hidden = false;
+  $(`name-${n}`).focus();
+});
+$("fewer").addEventListener("click", () => {
+  $("others").lastElementChild?.remove();
+  $("fewer").hidden = !$("others").children.length;
 });
 $(code() ? "name-1" : "code").focus();

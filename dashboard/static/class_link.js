@@ -38,6 +38,9 @@ export function follow(path, type, receive) {
 // Go to the page for joining if the instructor has freed this seat.
 const joinIfFreed = () => api("/api/class/seat").catch((error) => error.status === 403 && location.assign("/"));
 
+// The people of a seat: "Ada, Bo and Cy".
+export const namesOf = ({ people }) => [people.slice(0, -1).join(", "), people.at(-1)].filter(Boolean).join(" and ");
+
 export const post = (path, body = {}) => api(path, { method: "POST", body });
 
 // Send a request; if it fails, say why.
@@ -68,7 +71,7 @@ const BEFORE = "before-look"; // in the browser's storage: where the seat was be
 // back to where it was when the instructor stops.
 let shown; // what was pointed at when the last message came
 export function showClass(seat, here) {
-  if ($("people")) $("people").textContent = seat.people.join(" and ");
+  if ($("people")) $("people").textContent = namesOf(seat);
   banner("frozen", seat.frozen ? "The instructor has stopped the class for a moment. Your work is saved." : null, "warn");
   document.body.classList.toggle("frozen", seat.frozen);
   const key = JSON.stringify(seat.look);

@@ -1,6 +1,6 @@
 // The instructor's page: who is here and how far each has come, live; what all are shown; grading.
 import { $, api, element, toast } from "./app.js";
-import { attempt, banner, follow } from "./class_link.js";
+import { attempt, banner, follow, namesOf } from "./class_link.js";
 import { Grid } from "./instructor_grid.js";
 import { Texts } from "./instructor_texts.js";
 import { drawnAnswer } from "./sketch.js";
@@ -11,18 +11,21 @@ let receivedAt = 0;
 
 const count = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 const look = (body) => attempt("/api/instructor/look", body);
-const grid = new Grid($("grid"), { look, detail: showDetail, readmit, free });
+const grid = new Grid($("grid"), { look, detail: showDetail, readmit, free, manage });
 const texts = new Texts($("answers"));
 
-async function load() {
+// `added`: the worksheet to show, if not the one on which most seats are.
+async function load(added) {
   about = await api("/api/instructor/class");
   $("qr").innerHTML = about.qr; // drawn by the server from the link
   $("code").textContent = about.code;
   $("link").textContent = about.link;
   $("link").href = about.link;
   $("projector").href = about.projector;
+  $("shipped").replaceChildren(...about.more.map((each) => element("option", { value: each }, each)));
+  $("add-shipped").hidden = !about.more.length;
   $("worksheet").replaceChildren(...about.worksheets.map((each) => element("option", { value: each.name }, each.title)));
-  $("worksheet").value = busiest(about.grid.seats) ?? about.worksheets[0]?.name;
+  $("worksheet").value = added ?? busiest(about.grid.seats) ?? about.worksheets[0]?.name;
   show(about.grid);
 }
 
@@ -42,7 +45,7 @@ function show(found) {
   banner("frozen", found.frozen ? "The class is frozen: nobody can start a run or answer." : null, "warn");
   banner("clock", found.clock || null, "warn");
   $("unlook").hidden = !found.look;
-  const seats = [["", "all seats"], ...taken.map((each) => [each.seat, each.people.join(" and ")])];
+  const seats = [["", "all seats"], ...taken.map((each) => [each.seat, namesOf(each)])];
   const key = JSON.stringify(seats);
   if ($("extend-seat").dataset.key === key) return;
   const chosen = $("extend-seat").value;
@@ -93,7 +96,7 @@ const sharedRun = ({ run }) => [
 async function readmit(seat) {
   const found = await attempt(`/api/instructor/seats/${seat.seat}/readmit`);
   if (!found) return;
-  $("detail-title").textContent = seat.people.join(" and ");
+  $("detail-title").textContent = namesOf(seat);
   $("detail-body").replaceChildren(
     element("p", {}, `On the other computer: open the link, write the code, the name ${found.name} and this PIN, and press "I was here before".`),
     element("p", { class: "code" }, found.pin),
@@ -103,7 +106,7 @@ async function readmit(seat) {
 }
 
 async function free(seat) {
-  const names = seat.people.join(" and ");
+  const names = namesOf(seat);
   if (seat.has_work && !confirm(`Free the seat of ${names}? Its work stays in the grades, but nobody can go on with it.`)) return;
   if (await attempt(`/api/instructor/seats/${seat.seat}/free`)) toast(`The seat of ${names} is free.`);
 }
@@ -116,11 +119,43 @@ const shownRun = ({ id, status }) =>
     status === "waiting" ? null : element("button", { type: "button", onclick: () => look({ run: id }) }, "Show it to all"),
   );
 
+// Merge a seat into another one, or remove it.
+function manage(seat) {
+  const names = namesOf(seat);
+  const act = async (path, body, done) => {
+    if (!(await attempt(path, body))) return;
+    $("detail").close();
+    toast(done);
+  };
+  const others = state.seats.filter((each) => !each.left && each.seat !== seat.seat);
+  const into = element("select", { id: "into" }, ...others.map((each) => element("option", { value: each.seat }, namesOf(each))));
+  const merging = seat.left || !others.length ? [] : [
+    element("p", {}, "One team: ", element("label", { for: "into" }, "merge this seat into that of "), into),
+    element("p", { class: "help" }, "Their browsers go on there. Work on worksheets that the other seat has not opened goes with them; on others, that of the other seat counts."),
+    element("p", { class: "actions" }, element("button", { type: "button", onclick: () => act(`/api/instructor/seats/${seat.seat}/merge`, { into: into.value }, `${names} went to another seat.`) }, "Merge")),
+  ];
+  const remove = () => confirm(`Remove ${names}?${seat.has_work ? " The work of this seat will not be in the grades." : ""}`) && act(`/api/instructor/seats/${seat.seat}/remove`, {}, `${names} removed.`);
+  $("detail-title").textContent = names;
+  $("detail-body").replaceChildren(
+    ...merging,
+    element("p", {}, "Removed from the room and from the grades:"),
+    element("p", { class: "actions" }, element("button", { type: "button", class: "danger", onclick: remove }, "Remove this seat")),
+  );
+  $("detail").showModal();
+}
+
+async function addWorksheet(body) {
+  const found = await attempt("/api/instructor/worksheets", body);
+  if (!found) return;
+  await load(found.name);
+  toast(`The worksheet ${found.name} is on all pages.`);
+}
+
 async function showDetail(seat, sheet, step) {
   const found = await api(`/api/instructor/seats/${seat.seat}/worksheets/${sheet.name}`).catch((error) => toast(error.message, true));
   const task = found?.steps.find((each) => each.id === step.id);
   if (!task) return;
-  $("detail-title").textContent = `${seat.people.join(" and ")}: ${step.id}`;
+  $("detail-title").textContent = `${namesOf(seat)}: ${step.id}`;
   const rows = [
     ["asked", task.ask ?? task.title],
     ["answer", Array.isArray(task.answer) ? drawnAnswer(task.answer, task.curve) : task.answer],
@@ -149,6 +184,16 @@ $("free-empty").addEventListener("click", async () => {
   if (!confirm(`Free ${count(empty, "seat")} without work? Whoever is there has to join again.`)) return;
   const found = await attempt("/api/instructor/seats/free-empty");
   if (found) toast(`${count(found.freed.length, "seat")} freed.`);
+});
+$("add-shipped").addEventListener("submit", (event) => {
+  event.preventDefault();
+  addWorksheet({ name: $("shipped").value });
+});
+$("sheet-file").addEventListener("change", async () => {
+  const [file] = $("sheet-file").files;
+  if (!file) return;
+  await addWorksheet({ name: file.name.replace(/\.ya?ml$/, ""), text: await file.text() });
+  $("sheet-file").value = "";
 });
 $("more-texts").addEventListener("click", () => texts.load());
 $("extend").addEventListener("submit", async (event) => {

@@ -1,5 +1,6 @@
 // The grid of a class: one row for each seat, one column for each step of a worksheet.
 import { element } from "./app.js";
+import { namesOf } from "./class_link.js";
 import { sketch } from "./sketch.js";
 
 const SIGNS = { open: "", passed: "✓", failed: "✗", saved: "●", waiting: "…", running: "▶" };
@@ -7,8 +8,8 @@ const WORDS = { open: "open", passed: "passed", failed: "wrong", saved: "saved",
 const QUIET_MIN = 5; // from here on a seat without progress is marked
 
 export class Grid {
-  constructor(table, { look, detail, readmit, free }) {
-    Object.assign(this, { table, look, detail, readmit, free, rows: new Map() });
+  constructor(table, { look, detail, readmit, free, manage }) {
+    Object.assign(this, { table, look, detail, readmit, free, manage, rows: new Map() });
   }
 
   // `age_min`: how old the grid `found` is.
@@ -71,18 +72,21 @@ export class Grid {
   }
 
   person(seat) {
-    const names = seat.people.join(" and ");
-    if (seat.left) return [element("span", { class: "name" }, names), element("small", { class: "meta", title: "The seat was freed; its work stays in the grades" }, " left")];
+    const names = namesOf(seat);
+    const more = element("button", { type: "button", class: "quiet free", title: "Merge or remove this seat", "aria-label": `Merge or remove: ${names}`, onclick: () => this.manage(seat) }, "⋯");
+    if (seat.left) return [element("span", { class: "name" }, names), element("small", { class: "meta", title: "The seat was freed; its work stays in the grades" }, " left"), more];
     return [
       element("button", { type: "button", class: "quiet name", title: "A new PIN, for another computer", onclick: () => this.readmit(seat) }, names),
       element("button", { type: "button", class: "quiet free", title: "Free this seat", "aria-label": `Free this seat: ${names}`, onclick: () => this.free(seat) }, "Free"),
+      more,
     ];
   }
 
   // The run that goes on, or the last one that has ended.
-  run({ running, latest, people }) {
+  run(seat) {
+    const { running, latest } = seat;
     const run = running ?? latest;
-    const who = people.join(" and ");
+    const who = namesOf(seat);
     return element(
       "span",
       { class: "actions" },
@@ -92,7 +96,7 @@ export class Grid {
   }
 
   cell(seat, sheet, step, state) {
-    const label = `${seat.people.join(" and ")}, ${step.id}: ${WORDS[state] ?? state}`;
+    const label = `${namesOf(seat)}, ${step.id}: ${WORDS[state] ?? state}`;
     const drawn = seat.drawn[sheet.name]?.[step.id];
     return element("button", { type: "button", class: `cell ${state}`, "aria-label": label, title: label, onclick: () => this.detail(seat, sheet, step) }, drawn ? sketch(drawn) : (SIGNS[state] ?? "?"));
   }

@@ -1,6 +1,6 @@
 // The texts that a person grades: one form for each, those without points first.
 import { api, element, toast } from "./app.js";
-import { attempt } from "./class_link.js";
+import { attempt, namesOf } from "./class_link.js";
 
 export class Texts {
   constructor(box) {
@@ -23,7 +23,7 @@ export class Texts {
     const form = element(
       "form",
       { class: "text-to-grade" },
-      element("h3", {}, each.people.join(" and "), element("span", { class: "muted" }, ` · ${each.worksheet}`)),
+      element("h3", {}, namesOf(each), element("span", { class: "muted" }, ` · ${each.worksheet}`)),
       element("p", { class: "muted" }, each.ask),
       element("blockquote", {}, String(each.answer)),
       element("div", { class: "row" }, element("div", { class: "field few" }, element("label", { for: id }, `Points of ${each.of}`), points), element("div", { class: "field grow" }, element("label", { for: `${id}-comment` }, "Comment for the student"), comment), element("button", { type: "submit" }, "Save"), status),

@@ -35,6 +35,7 @@ async function show(about) {
 
 function showStep(run, worksheet, step) {
   const found = worksheet && [...document.querySelectorAll("template[data-worksheet]")].find((each) => each.dataset.worksheet === worksheet && each.dataset.step === (step ?? ""));
+  if (worksheet && !document.querySelector(`template[data-worksheet="${CSS.escape(worksheet)}"]`)) location.reload(); // it was added
   $("welcome").hidden = Boolean(run || found);
   $("step").hidden = !found;
   $("run").hidden = !run;

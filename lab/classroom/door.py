@@ -20,7 +20,7 @@ from lab.classroom.state import SeatState
 from lab.errors import RequestError, show
 
 MOST_SEATS = 200
-MOST_PEOPLE = 2  # on a seat
+MOST_PEOPLE = 30  # on a seat; each PIN that they choose takes time to hash
 WRONG_CODES_PER_MINUTE = 10  # from one address; 24^6 codes need no lock
 WRONG_PINS_PER_MINUTE = 5  # for one name from one address; from then on each try is slow
 # So somebody can try 20 PINs in a minute for one name from one address: half of the 10^4 PINs of
@@ -56,7 +56,7 @@ class Door:
         self._lines = Lines()
 
     def people(self, address: str, code: str, newcomers: Sequence[Newcomer]) -> tuple[Person, ...]:
-        """Check the one or two people who want to join. Return them with hashes of their PINs.
+        """Check the people who want to join on one seat. Return them with hashes of their PINs.
 
         Raise `Forbidden` for a wrong code or PIN, `RequestError` for a name that cannot be used,
         `NotNow` for a name that is taken, and `TooMuch` after too many joins or wrong tries from
@@ -69,7 +69,7 @@ class Door:
         names = [roster.cleaned(each.name) for each in newcomers]
         listed = self._lesson.folder.roster is not None
         if any(_is_taken(each, names[:n], listed) for n, each in enumerate(names)):
-            raise RequestError("join: both have the same name")
+            raise RequestError("join: two of you have the same name")
         self._check_free(names)
         people = tuple(self._person(address, each) for each in newcomers)
         self._joined.count(address)

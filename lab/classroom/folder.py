@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -157,6 +157,39 @@ def make(
     except OSError as error:
         raise LabError(f"make {path}: {error.strerror or error}") from error
     return find(name, classes)
+
+
+def shipped(name: str) -> str:
+    """Return the text of a worksheet that comes with the lab. Raise `RequestError` if there is
+    none of this name."""
+    if name not in loading.names():
+        raise RequestError(f"worksheet {unknown(name, loading.names())}")
+    return _source(name).decode()
+
+
+def check_worksheet(name: str, text: str) -> Worksheet:
+    """Return the worksheet in a text. Raise `RequestError` if it or its name cannot be used."""
+    if not NAME.fullmatch(name):
+        raise RequestError(f"worksheet {show(name)}: its name is to have small letters and digits")
+    return loading.of_text(text, f"{name}.yaml")
+
+
+def add_worksheet(folder: ClassFolder, name: str, text: str, sheet: Worksheet) -> ClassFolder:
+    """Write the copy of a worksheet, and its digest into class.json. Return the folder with it.
+
+    `sheet` is what `check_worksheet` returned for the text.
+
+    Raise `LabError` if a file cannot be written.
+    """
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    sheets = {**folder.settings.worksheets, name: digest}
+    settings = folder.settings.model_copy(update={"worksheets": sheets})
+    try:
+        _write(folder.path / WORKSHEETS / f"{name}.yaml", text)
+        _write(folder.path / SETTINGS, settings.model_dump_json(indent=1) + "\n")
+    except OSError as error:
+        raise LabError(f"add worksheet '{name}': {error.strerror or error}") from error
+    return replace(folder, settings=settings, worksheets={**folder.worksheets, name: sheet})
 
 
 def wipe(name: str, classes: Path = CLASSES) -> None:

@@ -86,6 +86,34 @@ class Freed(Event):
     seat: str
 
 
+class Removed(Event):
+    """The event that the instructor removed a seat: it is freed, and neither the table nor the
+    grades show it or its work."""
+
+    kind: Literal["remove"] = "remove"
+    seat: str
+
+
+class Merged(Event):
+    """The event that the instructor merged a seat into another one, `into`.
+
+    Its people and browsers are there from now on, and its work on worksheets that `into` has not
+    opened. Its other work does not count.
+    """
+
+    kind: Literal["merge"] = "merge"
+    seat: str
+    into: str
+
+
+class WorksheetAdded(Event):
+    """The event that a worksheet was added during the class. `sha256` is the digest of its copy."""
+
+    kind: Literal["worksheet"] = "worksheet"
+    worksheet: str
+    sha256: str
+
+
 class Opened(Event):
     """The event that a student opened a worksheet for the first time. The time limit starts
     here."""
@@ -235,6 +263,9 @@ AnyEvent = (
     | Returned
     | PinSet
     | Freed
+    | Removed
+    | Merged
+    | WorksheetAdded
     | Opened
     | Answered
     | Checked

@@ -12,6 +12,7 @@ from lab.classroom.folder import ClassFolder
 from lab.classroom.state import ClassRun, ClassState, SeatState, StepWork, Work
 from lab.errors import LabError, show
 from lab.worksheets.marking import runs_looked_at
+from lab.worksheets.planning import Seat
 from lab.worksheets.schema import Predict, Run, Task, Worksheet
 
 HINT_AFTER = 2  # wrong tries
@@ -29,9 +30,10 @@ class Place:
     step: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class Lesson:
-    """A class: its folder, which does not change, and its state, which does."""
+    """A class: its folder and its state. The folder is another object when a worksheet was
+    added."""
 
     folder: ClassFolder
     state: ClassState
@@ -70,6 +72,15 @@ class Lesson:
         if work is None:
             raise NotNow(f"worksheet '{worksheet}' is not open: open it first")
         return work
+
+    def variant(self, seat: str, worksheet: str) -> Seat:
+        """Return the object that gives a student a random seed and a variant for this worksheet.
+
+        They are those of the seat that opened it, also after that seat was merged into another one.
+        """
+        known = self.state.seats.get(seat)
+        work = known.work.get(worksheet) if known else None
+        return self.folder.variant_of((work.opened_by if work else "") or seat, worksheet)
 
     def step(self, at: Place) -> StepWork:
         """Return the work of a student on one step of a worksheet. It is empty if nothing was done

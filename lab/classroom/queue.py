@@ -218,7 +218,7 @@ def run_request(lesson: Lesson, run: ClassRun, speed: float, vm: bool) -> Reques
     Emulations always run in real time, so `speed` does not apply to them.
     """
     step = lesson.run_step(run).model_copy(update={"engine": run.engine})
-    variant = lesson.folder.variant_of(run.seat or SHARED_SEAT, run.worksheet)
+    variant = lesson.variant(run.seat or SHARED_SEAT, run.worksheet)
     asked = planning.request(step, variant, run.chosen)
     real_time = engine_table.entry(run.engine).real_time
     return replace(

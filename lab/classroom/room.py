@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from lab.classroom import folder as folder_files
 from lab.classroom import journal, rules, secrets
 from lab.classroom.clock import ClassClock
 from lab.classroom.door import Door, Newcomer
@@ -24,6 +25,7 @@ from lab.classroom.lesson import Lesson, NotNow, Place
 from lab.classroom.predictions import of_class
 from lab.classroom.queue import Entry, Load, Queue
 from lab.classroom.state import ClassRun, ClassState, replay
+from lab.errors import RequestError
 from lab.worksheets.evaluation import RunFiles
 
 READ_RUNS = 48  # runs whose files are kept in memory
@@ -41,7 +43,7 @@ class Room:
     """
 
     def __init__(self, folder: ClassFolder, clock: ClassClock | None = None) -> None:
-        self.folder, self.clock = folder, clock or ClassClock()
+        self.clock = clock or ClassClock()
         self._journal = folder.open_journal(self.clock)
         self.clock.go_on_from(max((each.at for each in self._journal.log.events), default=0.0))
         self.lesson = Lesson(folder, _state(self._journal))
@@ -50,6 +52,10 @@ class Room:
         self.mutex = threading.RLock()
         self.news = News(self.mutex)
         self.run_files = lru_cache(maxsize=READ_RUNS)(self._read_run)
+
+    @property
+    def folder(self) -> ClassFolder:
+        return self.lesson.folder
 
     @property
     def state(self) -> ClassState:
@@ -74,8 +80,8 @@ class Room:
     # --- students
 
     def join(self, address: str, code: str, newcomers: Sequence[Newcomer]) -> tuple[str, str]:
-        """Admit one or two people to the class. Return the id of the place they share, and the
-        cookie for the browser."""
+        """Admit people to the class, who share a seat. Return its id, and the cookie for the
+        browser."""
         people = self.door.people(address, code, newcomers)
         cookie = secrets.key()
         with self.mutex:
@@ -202,9 +208,53 @@ class Room:
         """
         with self.mutex:
             self.lesson.check_taken(seat)
-            for run in [each for each in self.state.unfinished() if each.seat == seat]:
-                self.withdraw(run)
+            self._withdraw_all(seat)
             self.record(journal.Freed(seat=seat))
+
+    def remove(self, seat: str) -> None:
+        """Remove a seat: it is freed, and its work counts no longer.
+
+        Raise `Unknown` if there is no such seat, `NotNow` if it was removed already.
+        """
+        with self.mutex:
+            if self.lesson.seat(seat).removed:
+                raise NotNow(f"seat '{seat}' was removed already")
+            self._withdraw_all(seat)
+            self.record(journal.Removed(seat=seat))
+
+    def merge(self, seat: str, into: str) -> None:
+        """Let the people of `seat` work on at the seat `into`.
+
+        Its work on worksheets that `into` has not opened goes with them, its other work does not
+        count. Raise `Unknown` or `NotNow` if one of the seats does not exist or was freed,
+        `RequestError` if both are one.
+        """
+        with self.mutex:
+            if seat == into:
+                raise RequestError(f"merge: '{seat}' is one seat: choose another one")
+            self.lesson.check_taken(seat)
+            self.lesson.check_taken(into)
+            self._withdraw_all(seat)
+            self.record(journal.Merged(seat=seat, into=into))
+
+    def add_worksheet(self, name: str, text: str | None) -> None:
+        """Add a worksheet to the class. `text` is the text of its file; without it, `name` is a
+        worksheet that comes with the lab.
+
+        Raise `RequestError` if the worksheet is not valid, `NotNow` if the class has one of this
+        name.
+        """
+        if text is None:
+            text = folder_files.shipped(name)
+        sheet = folder_files.check_worksheet(name, text)
+        with self.mutex:
+            if name in self.folder.worksheets:
+                raise NotNow(
+                    f"worksheet '{name}' is part of this class: give the file another name"
+                )
+            self.lesson.folder = folder_files.add_worksheet(self.folder, name, text, sheet)
+            digest = self.folder.settings.worksheets[name]
+            self.record(journal.WorksheetAdded(worksheet=name, sha256=digest))
 
     def free_empty(self) -> list[str]:
         """Free all seats without work, return their ids, and let all addresses join again."""
@@ -266,6 +316,10 @@ class Room:
             self._queue_moved(run)
             return True
 
+    def _withdraw_all(self, seat: str) -> None:
+        for run in [each for each in self.state.unfinished() if each.seat == seat]:
+            self.withdraw(run)
+
     def run_folder(self, run: str) -> Path:
         return self.folder.runs / run
 
@@ -291,6 +345,8 @@ class Room:
         all."""
         if isinstance(event, journal.Ended | journal.Flipped):
             return self.state.runs[event.run].seat
+        if isinstance(event, journal.Merged):
+            return None
         seat: str | None = getattr(event, "seat", None)
         return seat
 

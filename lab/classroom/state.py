@@ -102,11 +102,13 @@ class Work:
 
     `opened_at` is the time when the worksheet was opened. `done_at` is the time of the last answer
     that was not wrong, or of the last event of a run if that is later. `runs` counts the runs that
-    were requested.
+    were requested. `opened_by` is the seat that opened it: after a merger, its random seed and its
+    variants stay.
     """
 
     opened_at: float
     done_at: float
+    opened_by: str = ""
     steps: dict[str, StepWork] = field(default_factory=dict)
     runs: int = 0
 
@@ -120,13 +122,14 @@ class SeatState:
     """The place of one student or pair in the class.
 
     The keys of `work` are the names of worksheets. `left` is True if the instructor has freed the
-    seat.
+    seat, `removed` if it was removed or merged into another one.
     """
 
     id: str
     people: tuple[Person, ...]
     work: dict[str, Work] = field(default_factory=dict)
     left: bool = False
+    removed: bool = False
 
     @property
     def has_work(self) -> bool:
@@ -184,8 +187,9 @@ class ClassState:
 
     def listed(self) -> list[SeatState]:
         """The seats to show in the instructor's table and in the grades. A freed seat is shown only
-        if work was done at it."""
-        return [each for each in list(self.seats.values()) if not each.left or each.has_work]
+        if work was done at it, a removed one never."""
+        seats = [each for each in list(self.seats.values()) if not each.removed]
+        return [each for each in seats if not each.left or each.has_work]
 
     def seat_of_person(self, name: str) -> SeatState | None:
         """The seat of a person; None if nobody of this name has joined, or the seat was freed."""
@@ -218,7 +222,7 @@ class ClassState:
         minutes += sum(
             each.minutes
             for each in self._extended
-            if each.worksheet == worksheet and each.seat in (None, seat)
+            if each.worksheet == worksheet and each.seat in (None, seat, work.opened_by)
         )
         pauses = self._pauses + ([] if self._frozen_at is None else [(self._frozen_at, now)])
         still_s = sum(max(0.0, end - max(start, work.opened_at)) for start, end in pauses)
@@ -231,20 +235,37 @@ class ClassState:
                 self.browsers[browser] = seat
             case journal.Returned(seat=seat, browser=browser):
                 self.browsers[browser] = seat
-            case journal.Freed(seat=seat):
+            case journal.Freed(seat=seat) | journal.Removed(seat=seat):
                 self.seats[seat].left = True
+                self.seats[seat].removed = isinstance(event, journal.Removed)
                 self.browsers = {key: of for key, of in self.browsers.items() if of != seat}
+            case journal.Merged(seat=seat, into=into):
+                self._merge(self.seats[seat], self.seats[into])
             case journal.PinSet(seat=seat, pin=pin):
                 first, *others = self.seats[seat].people
                 self.seats[seat].people = (first.model_copy(update={"pin": pin}), *others)
             case journal.Opened(seat=seat, worksheet=worksheet, at=at):
-                self.seats[seat].work[worksheet] = Work(at, at)
+                self.seats[seat].work[worksheet] = Work(at, at, seat)
             case journal.Answered() | journal.Checked() | journal.Graded():
                 self._work(event)
             case journal.Requested() | journal.Ended() | journal.Flipped():
                 self._run(event)
             case _:
                 self._class(event)
+
+    def _merge(self, seat: SeatState, into: SeatState) -> None:
+        into.people += seat.people
+        seat.left = seat.removed = True
+        for browser in [key for key, of in self.browsers.items() if of == seat.id]:
+            self.browsers[browser] = into.id
+        for name in [each for each in seat.work if each not in into.work]:
+            into.work[name] = seat.work.pop(name)
+            for of, worksheet, step in list(self._runs_of):
+                if (of, worksheet) == (seat.id, name):
+                    moved = self._runs_of.pop((of, worksheet, step))
+                    self._runs_of[into.id, worksheet, step] = moved
+                    for run in moved:
+                        run.seat = into.id
 
     def _work(self, event: journal.Answered | journal.Checked | journal.Graded) -> None:
         work = self.seats[event.seat].work[event.worksheet]

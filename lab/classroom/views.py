@@ -200,7 +200,7 @@ def _predict(lesson: Lesson, at: Place, asked: Predict) -> Doc:
 
 
 def _run_step(lesson: Lesson, queue: Queue, at: Place, step: Run) -> Doc:
-    given = planning.given(step, lesson.folder.variant_of(at.seat, at.worksheet))
+    given = planning.given(step, lesson.variant(at.seat, at.worksheet))
     return {
         "kind": "run",
         "id": step.id,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lab.errors import RequestError, unknown
 from lab.scenario import schema
-from lab.scenario.yaml_text import read
+from lab.scenario.yaml_text import MOST_BYTES, parse, read
 from lab.worksheets.consistency import problems
 from lab.worksheets.schema import Worksheet
 
@@ -26,9 +26,23 @@ def load(wanted: str) -> Worksheet:
     Raise `RequestError` with one line for each problem in the worksheet.
     """
     path = find(wanted)
-    worksheet = schema.validate(Worksheet, read(path), path.name)
+    return _checked(read(path), path.name)
+
+
+def of_text(text: str, name: str) -> Worksheet:
+    """Return the worksheet in the text of a file. `name` begins error messages.
+
+    Raise `RequestError` with one line for each problem in the worksheet.
+    """
+    if len(text.encode()) > MOST_BYTES:
+        raise RequestError(f"{name}: it is larger than {MOST_BYTES} bytes")
+    return _checked(parse(text, name), name)
+
+
+def _checked(content: object, name: str) -> Worksheet:
+    worksheet = schema.validate(Worksheet, content, name)
     if found := list(problems(worksheet)):
-        raise RequestError("\n".join(f"{path.name}: {problem}" for problem in found))
+        raise RequestError("\n".join(f"{name}: {problem}" for problem in found))
     return worksheet
 
 

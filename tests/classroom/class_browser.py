@@ -76,12 +76,12 @@ def until(page, condition, seconds=120):
 
 
 def join(page, address, code, *names):
-    """Join the class with one or two names."""
+    """Join the class with one name, or with several on one seat."""
     page.goto(f"{address}/?code={code}")
     page.fill("#name-1", names[0])
-    if len(names) > 1:
+    for n, name in enumerate(names[1:], 2):
         page.click("#pair")
-        page.fill("#name-2", names[1])
+        page.fill(f"#name-{n}", name)
     page.click("#join button[type=submit]")
     page.wait_for_url("**/seat")
 
