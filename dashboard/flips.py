@@ -25,6 +25,7 @@ GROUPS = {
     "strategy": "Strategy",
     "cell": "WiFi and LTE: rate of a user that is alone",
     "link": "Links",
+    "iface": "Interfaces of users",
     "user": "Users: rate limit of the application",
     "cc": "Congestion control",
 }
@@ -117,6 +118,12 @@ def _row(target: Target) -> Row:
     first, _, rest = target.name.partition(".")
     what = rest.rpartition(".")[2] or first
     place = " ".join(rest.split(".")[:-1]) or what
-    labels = {"cell": place, "user": place, "strategy": rest or "strategy", "cc": "cc"}
+    labels = {
+        "cell": place,
+        "user": place,
+        "iface": place,
+        "strategy": rest or "strategy",
+        "cc": "cc",
+    }
     label = UNIT.sub("", labels.get(first, f"{place} {what}")).replace("_", " ")
     return target.row() | {"group": GROUPS[first], "label": target.words or label}

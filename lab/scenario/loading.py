@@ -542,10 +542,14 @@ def _check_events(scenario: Scenario, source: str) -> None:
     Events are checked in the order of time, because an event may change the strategy, and later
     events are checked against the new strategy.
     """
-    now = scenario
+    now, interfaces = scenario, None
     for n, event in sorted(enumerate(scenario.events), key=lambda pair: pair[1].at_s):
         try:
             value = targets.check_flip(now, event.target, event.value)
+            change = targets.change(now, event.target, value)
+            if isinstance(change, targets.SetInterfaceUp):
+                interfaces = interfaces or targets.Interfaces(scenario)
+                interfaces.change(change.user, change.name, change.up, event.at_s)
         except RequestError as error:
             raise RequestError(f"{source}: {where(['events', n])}: {error}") from error
         now = targets.after(now, event.target, value)

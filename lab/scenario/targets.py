@@ -7,6 +7,7 @@ strategy.PARAMETER          one parameter of the strategy
 link.ID.rate_mbps           also delay_ms, loss and up
 cell.AP.USER.rate_mbps      a user's radio rate at an access point while nobody else sends there
 cell.AP.tier1_mbps          a limit on all Tier 1 traffic of an access point; null: no limit
+iface.USER.NAME.up          whether an interface of a user has its addresses
 user.ID.demand_mbps         the total rate of all connections of a user; null: no limit
 cc                          the congestion control of open and of later connections
 
@@ -31,7 +32,7 @@ from lab import extensions
 from lab.errors import RequestError, show, unknown
 from lab.scenario import schema
 from lab.scenario.schema import Scenario, StrategyChoice
-from lab.topologies.topology import checked_loss, link_delay_ns
+from lab.topologies.topology import Interface, checked_loss, link_delay_ns, wire
 
 # Changes that an engine can make to a running network
 #
@@ -95,6 +96,16 @@ class SetTier1Demand:
 
 
 @dataclass(frozen=True)
+class SetInterfaceUp:
+    """Remove the addresses of an interface of a user (`up` is False), or add them again. `name` is
+    without the user, such as `wlan0`."""
+
+    user: str
+    name: str
+    up: bool
+
+
+@dataclass(frozen=True)
 class SetDemand:
     """Set the total rate at which the connections of a user write. None means no limit."""
 
@@ -133,6 +144,7 @@ Change = (
     LinkChange
     | SetStationRate
     | SetTier1Demand
+    | SetInterfaceUp
     | SetDemand
     | SetCongestionControl
     | SetStrategy
@@ -173,7 +185,13 @@ class Target:
 def targets(scenario: Scenario) -> dict[str, Target]:
     """Return all parameters of a scenario that can be changed while it runs, by name. Values that
     follow a trace are not among them."""
-    rows = [*_strategy(scenario), *_network(scenario), *_users(scenario), _cc(scenario)]
+    rows = [
+        *_strategy(scenario),
+        *_network(scenario),
+        *_interfaces(scenario),
+        *_users(scenario),
+        _cc(scenario),
+    ]
     traced = {name for each in scenario.network.traces for name in each.targets}
     return {row.name: row for row in rows if row.name not in traced}
 
@@ -249,6 +267,8 @@ def change(scenario: Scenario, target: str, value: Any) -> Change:
             return SetTier1Demand(ap, wire_bps(value))
         case ["cell", ap, user, "rate_mbps"]:
             return SetStationRate(ap, user, bps_from_mbps(value * scenario.rate_scale))
+        case ["iface", user, name, "up"]:
+            return SetInterfaceUp(user, name, value)
         case ["user", user, "demand_mbps"]:
             return SetDemand(user, wire_bps(value))
         case ["cc"]:
@@ -349,6 +369,14 @@ def _network(scenario: Scenario) -> list[Target]:
     return rows
 
 
+def _interfaces(scenario: Scenario) -> list[Target]:
+    help = "false: its address is removed, and its subflows end; true: new ones are opened"
+    return [
+        Target(f"iface.{user}.{name}.up", "switch", True, help=f"at {each.link}; {help}")
+        for (user, name), each in switchable(scenario).items()
+    ]
+
+
 def _users(scenario: Scenario) -> list[Target]:
     limits = {flow.user: flow.rate_mbps for flow in scenario.traffic}
     help = "all connections of the user together; null: unlimited"
@@ -413,3 +441,72 @@ def _checked_number(row: Target, value: Any) -> float | None:
         except ValueError as error:
             raise RequestError(f"{row.name}: {error}") from error
     return float(value)
+
+
+# Interfaces of users that can be switched off during a run
+
+
+def switchable(scenario: Scenario) -> dict[tuple[str, str], Interface]:
+    """Return the interfaces that can go down, by user and name, such as (`ue1`, `wlan0`).
+
+    These are the interfaces of multipath users with several ones. Users that walk have none: their
+    radios change the access point.
+    """
+    topology = scenario.network
+    if scenario.mobility or not topology.multipath:
+        return {}
+    wiring = wire(topology)
+    return {
+        (user, each.name.removeprefix(f"{user}-")): each
+        for user in topology.multipath
+        if len(wiring.of(user)) > 1
+        for each in wiring.of(user)
+    }
+
+
+class Interfaces:
+    """Which interfaces are down."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._all = switchable(scenario)
+        self.down: set[Interface] = set()
+
+    def check(self, user: str, name: str, up: bool, at_s: float) -> Interface | None:
+        """Return the interface that changes at `at_s`, or None if it is already as wanted.
+
+        Raise `RequestError` if the user would have no interface left, or opens connections over
+        this one later.
+        """
+        interface = self._all[user, name]
+        if up == (interface not in self.down):
+            return None
+        own = [each for (whose, _), each in self._all.items() if whose == user]
+        target = f"iface.{user}.{name}.up"
+        if not up and self.down.issuperset(each for each in own if each != interface):
+            raise RequestError(f"{target}: {user} has no other interface that is up")
+        if not up and interface == own[0] and (later_s := self._next_start_s(user, name, at_s)):
+            raise RequestError(
+                f"{target}: {user} opens its connections over {name}, the next one at "
+                f"{later_s:g} s: let its traffic start earlier, or cut a link"
+            )
+        return interface
+
+    def change(self, user: str, name: str, up: bool, at_s: float) -> Interface | None:
+        """Record a change, and return as `check` does."""
+        interface = self.check(user, name, up, at_s)
+        if interface:
+            (self.down.discard if up else self.down.add)(interface)
+        return interface
+
+    def _next_start_s(self, user: str, name: str, at_s: float) -> float | None:
+        """Return when the next flow of a user starts, if the interface is not up again by then."""
+        starts_s = [each.start_s for each in self._scenario.traffic if each.user == user]
+        later_s = min((each for each in starts_s if each > at_s), default=None)
+        target = f"iface.{user}.{name}.up"
+        back_s = [
+            each.at_s
+            for each in self._scenario.events
+            if each.target == target and each.value is True and each.at_s > at_s
+        ]
+        return None if later_s is None or (back_s and min(back_s) <= later_s) else later_s

@@ -27,12 +27,13 @@ from lab.engines.mininet.install import doctor
 from lab.engines.mininet.machine import lock, shell, vm_kernel
 from lab.engines.mininet.mobility import Mobility
 from lab.engines.mininet.network import real_medium, wifi
+from lab.engines.mininet.programs import userspace_path_manager
 from lab.engines.mininet.supervision import Supervision
 from lab.engines.mininet.telemetry import Telemetry
 from lab.engines.mininet.traffic import probes
 from lab.engines.mininet.traffic.captures import Captures
 from lab.engines.mininet.traffic.workload import Workload
-from lab.errors import LabError
+from lab.errors import LabError, RequestError
 from lab.frame import Frame
 from lab.run.engine import Answer, Engine, Reported
 from lab.run.recorder import Recorder
@@ -40,6 +41,7 @@ from lab.run.report import Report, mptcp_verdict
 from lab.scenario import targets
 from lab.scenario.engine_table import refuse
 from lab.scenario.schema import Scenario
+from lab.topologies.topology import wire
 from lab.vm_environment import SLOW_MACHINE
 
 
@@ -55,6 +57,9 @@ class MininetEngine(Engine):
         wifi.check_relays(scenario.network)
         if real_medium.is_used(scenario.network.cells):
             real_medium.check(scenario.multipath.receive_buffer_kb)
+        for event in scenario.events:
+            if event.target.startswith("iface."):
+                _check_kernel_opens_subflows(scenario, event.target.split(".")[1])
 
     @classmethod
     def load_law(cls, path: Path, source: bytes) -> None:
@@ -81,6 +86,7 @@ class MininetEngine(Engine):
         """
         self.scenario, self.recorder = scenario, recorder
         self._sampled_s = 0.0
+        self.interfaces = targets.Interfaces(scenario)
         self._untold: list[Line] = []
         self._captures: Captures | None = None
         self._undo = ExitStack()
@@ -152,6 +158,8 @@ class MininetEngine(Engine):
                 self._change_link(change)
             case targets.SetStationRate(ap, user, rate_bps):
                 self.emulated.stations.set_rate(ap, user, rate_bps)
+            case targets.SetInterfaceUp(user, name, up):
+                self._set_interface(user, name, up)
             case targets.SetDemand(user, rate_bps):
                 self.workload.set_demand(user, rate_bps)
             case targets.SetCongestionControl(name):
@@ -162,6 +170,13 @@ class MininetEngine(Engine):
             case targets.SetTier1Demand(ap, rate_bps):
                 return pox.set_tier1_demand(ap, rate_bps)
         return None
+
+    def _set_interface(self, user: str, name: str, up: bool) -> None:
+        _check_kernel_opens_subflows(self.scenario, user)
+        interface = self.interfaces.check(user, name, up, self.workload.now_s())
+        if interface is not None:
+            self.emulated.network.set_interface(interface, up)
+            self.interfaces.change(user, name, up, self.workload.now_s())
 
     def _hear(self) -> None:
         lines = self.emulated.pox.take()
@@ -341,6 +356,18 @@ class MininetEngine(Engine):
         """
         for line in self._script.lines(argv, stdin):
             self.recorder.command_line(line, at - self.recorder.started)
+
+
+def _check_kernel_opens_subflows(scenario: Scenario, user: str) -> None:
+    """Raise `RequestError` if the path manager of this lab opens the subflows of a user: it opens
+    them at the start of a connection only."""
+    topology = scenario.network
+    if user in userspace_path_manager.hosts_that_need_it(topology, wire(topology)):
+        most = userspace_path_manager.MAX_SUBFLOWS + 1
+        raise RequestError(
+            f"iface.{user} on engine 'mininet': with more than {most} subflows, {user} opens none "
+            "anew. Choose --engine sim, or fewer subflows"
+        )
 
 
 def _told(line: Line) -> Answer | Reported | None:

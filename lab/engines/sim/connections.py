@@ -76,6 +76,11 @@ class Connections(dict[str, Connection]):
             [SubflowCounters(each) for each in tables.subflows[flow.id]],
         )
 
+    def joined(self, flow: Flow, subflow: Subflow) -> None:
+        """Count one more subflow of a connection. It may not have started yet."""
+        if flow.id in self:
+            self[flow.id].subflows.append(SubflowCounters(subflow))
+
     def set_cc(self, cc: str) -> None:
         """Change the congestion control of all open TCP connections.
 

@@ -276,7 +276,7 @@ class SimEngine(Engine):
         self._cc: str | None = None
         self._measurement_ns = 0
         self._occupancies: dict[str, list[float]] = {}
-        self.demands = Demands()
+        self.demands, self.interfaces = Demands(), targets.Interfaces(scenario)
         self._build(scenario)
         self._check_receive_buffer(scenario)
 
@@ -369,10 +369,24 @@ class SimEngine(Engine):
                 self.controller.set_tier1_demand(ap, rate_bps)
             case targets.SetStationRate(ap, user, rate_bps):
                 self.cells.set_rate(ap, user, rate_bps)
+            case targets.SetInterfaceUp(user, name, up):
+                self._set_interface(user, name, up)
             case targets.SetDemand(user, rate_bps):
                 self._set_rates(self.demands.set_demand(user, rate_bps))
             case targets.SetCongestionControl(name):
                 self._set_cc(name)
+
+    def _set_interface(self, user: str, name: str, up: bool) -> None:
+        now_s = self.network.now_ns / at.NS_PER_S
+        interface = self.interfaces.check(user, name, up, now_s)
+        if interface is None:
+            return
+        if up:
+            for flow, subflow in self.network.bring_up(interface):
+                self.connections.joined(flow, subflow)
+        else:
+            self.network.take_down(interface)
+        self.interfaces.change(user, name, up, now_s)
 
     def _set_cc(self, name: str) -> None:
         congestion.check_change(name, self.scenario.multipath.by_window)

@@ -25,7 +25,8 @@ from lab.engines.sim.core import (
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.lte import TTI_NS
 from lab.engines.sim.routes import DOWN, UP, Hops, Routes, Subflow
-from lab.engines.sim.tables import FRAME_BYTES, TCP_ACK_BYTES, Tables
+from lab.engines.sim.tables import FRAME_BYTES, JOINS, TCP_ACK_BYTES, Tables
+from lab.errors import LabError
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
 from lab.scenario.targets import LinkChange, SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
@@ -81,6 +82,8 @@ class Network:
         self.routes = Routes(self.tables.wiring, self.tables.links, self.tables.stations)
         self.w = build(self.tables)
         self._steps: dict[Hops, at.Step] = {}  # the first one of each route
+        self._down: set[Interface] = set()
+        self._closed: dict[Interface, list[tuple[Flow, Subflow]]] = {}
         self.now_ns = 0
 
     def _hops_of_data(
@@ -113,8 +116,7 @@ class Network:
         The client begins the handshake now (`core.handshake`). A warm connection is open already,
         with all subflows; the RTTs are those of the paths without queueing. UDP has no handshake.
         """
-        if self.w.heap_count + event_loop.NEW_PER_EVENT > self.w.heap_size:
-            add_room(self.tables, self.w.heap_size)
+        self._make_room()
         c, subflows = self.tables.connections[flow.id], self.tables.subflows[flow.id]
         rtts_ns = [self._set_path(each) for each in subflows]
         c.state, c.started_ns = at.OPENING, self.now_ns
@@ -125,9 +127,17 @@ class Network:
             if is_udp or flow.warm:
                 _establish(subflow.record, rtt_ns)
                 c.state = at.ESTABLISHED
+        for subflow in subflows[1:]:
+            if subflow.ends.user in self._down:
+                subflow.record.state = at.CLOSED
+                self._closed[subflow.ends.user].append((flow, subflow))
         if c.state == at.OPENING:
             handshake.begin(self.w, subflows[0].record, self.now_ns)
         self.set_demand(flow, flow.rate_bps)
+
+    def _make_room(self) -> None:
+        if self.w.heap_count + event_loop.NEW_PER_EVENT > self.w.heap_size:
+            add_room(self.tables, self.w.heap_size)
 
     def stop(self, flow: Flow) -> None:
         """Close the connection of a flow immediately. Its packets in flight have no effect from now
@@ -230,9 +240,12 @@ class Network:
                 for hop in self._data_hops[link]:
                     hop.loss_ppm = loss_ppm
             case SetLinkUp(link, up):
+                self.routes.set_link(link, up)
                 for hop in both:
-                    hop.is_up = int(up)
-                self._reroute_around(link, up)
+                    hop.is_up = int(
+                        up and not any(hop in self._hops_at(each) for each in self._down)
+                    )
+                self._reroute()
 
     def _with_cell_delay_ns(self, link: str, delay_ns: int) -> int:
         """Return the total delay in ns of a link whose own delay becomes `delay_ns`. If the link
@@ -243,13 +256,85 @@ class Network:
         )
         return link_delay_ns(changed, topology.cells)[0]
 
-    def _reroute_around(self, link: str, up: bool) -> None:
-        """Record that a link went up or down. Then choose the path of each started subflow
-        again."""
-        self.routes.set_link(link, up)
+    def _reroute(self) -> None:
+        """Choose the path of each started subflow again."""
         for subflow in self.subflows():
             if subflow.path:
                 self._set_path(subflow)
+
+    # --- interfaces of users
+
+    def take_down(self, interface: Interface) -> None:
+        """Remove the addresses of a user's interface: nothing passes it any more.
+
+        Its subflows close if their connection has another one: at the user now, and at the server
+        when it hears of it over the other one (REMOVE_ADDR).
+        """
+        self._down.add(interface)
+        for hop in self._hops_at(interface):
+            hop.is_up = 0
+        self._closed[interface] = [
+            (flow, subflow)
+            for flow in self._open_flows()
+            for subflow in self.tables.subflows[flow.id]
+            if subflow.ends.user == interface and self._close(subflow)
+        ]
+
+    def bring_up(self, interface: Interface) -> list[tuple[Flow, Subflow]]:
+        """Undo `take_down`. For each subflow that was closed, open a new one (MP_JOIN). Return the
+        new ones, with their flows.
+
+        Raise `LabError` if a connection has no room for more.
+        """
+        is_open = set(self._open_flows())
+        closed = [each for each in self._closed.get(interface, []) if each[0] in is_open]
+        for flow, _ in closed:
+            needed = sum(each == flow for each, _ in closed)
+            if self.tables.joins_left(flow) < needed:
+                raise LabError(f"open {flow.id} again: it has opened {JOINS} subflows anew")
+        self._down.discard(interface)
+        for hop in self._hops_at(interface):
+            hop.is_up = int(not self.routes.is_broken(interface.link))
+        self._closed[interface] = []
+        return [(flow, self._join(flow, old)) for flow, old in closed]
+
+    def _hops_at(self, interface: Interface) -> list[at.Hop]:
+        return [self.routes.user_hop(interface, direction) for direction in (DOWN, UP)]
+
+    def _open_flows(self) -> Iterator[Flow]:
+        for flow in self.tables.flows.values():
+            c = self.tables.connections[flow.id]
+            if c.is_mptcp and c.state in (at.OPENING, at.ESTABLISHED) and not c.done_ns:
+                yield flow
+
+    def _close(self, subflow: Subflow) -> bool:
+        """Return whether the subflow closes. The first one of a connection that opens does not: its
+        SYN is repeated."""
+        s = subflow.record
+        c = s.connection
+        if s.state != at.ESTABLISHED:
+            closes = s.number > 0 and s.state != at.CLOSED
+            s.state = at.CLOSED if closes else s.state
+            return closes
+        rtts_ns = [
+            each.record.srtt_ns
+            for each in self.subflows()
+            if each.record.connection == c
+            and each.record.state == at.ESTABLISHED
+            and each.ends.user not in self._down
+        ]
+        if rtts_ns:
+            heard_ns = 0 if c.is_upload else min(rtts_ns) // 2
+            events.schedule(self.w, self.now_ns + heard_ns, s.removal)
+        return bool(rtts_ns)
+
+    def _join(self, flow: Flow, old: Subflow) -> Subflow:
+        self._make_room()
+        new = self.tables.add_join(flow, old)
+        self._set_path(new)
+        if self.tables.subflows[flow.id][0].record.client == at.CONFIRMED:
+            handshake.begin(self.w, new.record, self.now_ns)  # else it begins with the others
+        return new
 
     # --- counters
 

@@ -102,11 +102,14 @@ class Routes:
             self._links[ends.server.link, ends.server.node],
         ]
         return {
-            DOWN: (*down, self._user_hop(ends.user, DOWN)),
-            UP: (self._user_hop(ends.user, UP), *up),
+            DOWN: (*down, self.user_hop(ends.user, DOWN)),
+            UP: (self.user_hop(ends.user, UP), *up),
         }
 
-    def _user_hop(self, user: Interface, direction: str) -> state.Hop:
+    def is_broken(self, link: str) -> bool:
+        return link in self._broken
+
+    def user_hop(self, user: Interface, direction: str) -> state.Hop:
         """Return the hop between the user and the first switch or access point. `direction` is
         "down" or "up"."""
         if (user.link, user.node, direction) in self._stations:

@@ -36,6 +36,7 @@ SCHEDULERS = {
 }
 VARIANTS = {"kernel": at.KERNEL, "draft": at.DRAFT}
 TCP, UDP, SERVER_PORT = 6, 17, 5001
+JOINS = 32  # subflows that a connection can open again, after an interface was down
 METERS = 2  # of an access point: at.TIER_2_METER and at.DEMAND_METER
 
 NO_THRESHOLD = float(at.FOREVER)
@@ -68,6 +69,7 @@ class Tables:
             self._add_stations(cell)
         self.connections: dict[str, at.Connection] = {}
         self.subflows: dict[str, list[Subflow]] = {}
+        self.flows: dict[str, Flow] = {}
         self.ring_size = 64  # segments; a power of two
         for link in topology.links:
             self._add_link(link)
@@ -214,13 +216,14 @@ class Tables:
             for address in (each.address, *each.further)
         ]
         ends = own if is_multipath else own[:1]
+        spare = JOINS if len(ends) > 1 else 0
         window = self._receive_window(payload)
         while self.ring_size < 2 * window:
             self.ring_size *= 2
         volume = flow.volume_bytes
         c = self.make.one(
             at.Connection,
-            subflows=self.make.many(at.Subflow, len(ends)),
+            subflows=self.make.many(at.Subflow, len(ends) + spare),
             count=len(ends),
             segment_bytes=payload,
             frame_bytes=FRAME_BYTES,
@@ -240,11 +243,26 @@ class Tables:
             self.make.one(at.Event, kind=kind, connection=c)
             for kind in (at.APP_DUE, at.PUSH, at.REINJECT_DUE)
         )
-        self.connections[flow.id] = c
+        self.connections[flow.id], self.flows[flow.id] = c, flow
         self.subflows[flow.id] = [
-            self._add_subflow(f"{flow.id}/{n + 1}", c, n, flow, interface, address)
+            self._add_subflow(c, n, flow, interface, address)
             for n, (interface, address) in enumerate(ends)
         ]
+
+    def joins_left(self, flow: Flow) -> int:
+        addresses = self.wiring.addresses(flow.user)
+        return JOINS + addresses - self.connections[flow.id].count
+
+    def add_join(self, flow: Flow, old: Subflow) -> Subflow:
+        """Add the records of one more subflow to a connection, between the ends of `old`. At most
+        `JOINS` are possible."""
+        c, ends = self.connections[flow.id], old.ends
+        new = self._add_subflow(c, c.count, flow, ends.user, ends.flow.destination)
+        new.record.law_number = old.record.law_number
+        self._add_rings(new.record)
+        c.count += 1
+        self.subflows[flow.id].append(new)
+        return new
 
     def _settings(self) -> dict[str, int]:
         """Return the fields of a connection that are settings of the scenario."""
@@ -281,7 +299,7 @@ class Tables:
         return False, TCP_PAYLOAD_BYTES, TCP_ACK_BYTES
 
     def _add_subflow(
-        self, name: str, c: at.Connection, n: int, flow: Flow, interface: Interface, address: str
+        self, c: at.Connection, n: int, flow: Flow, interface: Interface, address: str
     ) -> Subflow:
         """Make subflow number `n` of connection `c`, which uses `address` of the user's
         `interface`. It has no path until its connection starts."""
@@ -294,11 +312,11 @@ class Tables:
         s.cwnd, s.ssthresh, s.growth_divisor = sender.INITIAL_WINDOW, NO_THRESHOLD, 1.0
         s.data_route = s.ack_route = self.w.end
         s.law = self.make.one(at.LawState)
-        s.host_random = self._stream(f"host/{name}")
+        s.host_random = self._stream(f"host/{flow.id}/{n + 1}")
         s.host_line, s.ack_line = self._line(), self._line()
-        s.timer, s.delack, s.client_timer, s.server_timer, s.priority = (
+        s.timer, s.delack, s.client_timer, s.server_timer, s.priority, s.removal = (
             self.make.one(at.Event, kind=kind, subflow=s, connection=c)
-            for kind in (at.RTO_DUE, at.DELACK_DUE, at.CLIENT_DUE, at.SERVER_DUE, at.PRIORITY)
+            for kind in range(at.RTO_DUE, at.REMOVAL + 1)
         )
         return Subflow(s, Ends(server, interface, towards_user), flow.direction)
 
@@ -309,10 +327,12 @@ class Tables:
             c.received = self.make.ints(self.ring_size)
             c.reinject_queue = self.make.ints(self.ring_size)
             for n in range(c.count):
-                s = c.subflows[n]
-                s.ring_size = self.ring_size
-                s.segments = self.make.many(at.Segment, self.ring_size)
-                s.transmissions_sent = self.make.many(at.Transmission, self.ring_size)
+                self._add_rings(c.subflows[n])
+
+    def _add_rings(self, s: at.Subflow) -> None:
+        s.ring_size = self.ring_size
+        s.segments = self.make.many(at.Segment, self.ring_size)
+        s.transmissions_sent = self.make.many(at.Transmission, self.ring_size)
 
 
 def airtime(station: Station) -> dict[str, int]:

@@ -97,7 +97,43 @@ def addresses(interfaces: tuple[Interface, ...]) -> Iterator[str]:
         for address in (each.address, *each.further):
             yield f"addr add {address}/32 dev {each.name}"
             yield f"rule add from {address} table {table}"
-    yield f"route replace 10.0.0.0/8 dev {interfaces[0].name} src {interfaces[0].address}"
+    yield _route_of_all(interfaces)
+
+
+def take_down(interface: Interface, interfaces: tuple[Interface, ...]) -> Iterator[str]:
+    """Yield the `ip -batch` lines that remove the addresses of one of a host's interfaces.
+
+    The kernel then closes its subflows, and tells the peers over other ones (REMOVE_ADDR).
+    """
+    for ident, each, address in _endpoints(interfaces):
+        if each == interface:
+            yield f"addr del {address}/32 dev {each.name}"
+            yield f"mptcp endpoint delete id {ident}"
+
+
+def bring_up(interface: Interface, interfaces: tuple[Interface, ...]) -> Iterator[str]:
+    """Yield the `ip -batch` lines that undo `take_down`. The kernel then opens subflows (MP_JOIN).
+
+    With the address of the first interface, the kernel has also removed the route of packets
+    without a source address.
+    """
+    for ident, each, address in _endpoints(interfaces):
+        if each == interface:
+            yield f"addr add {address}/32 dev {each.name}"
+            yield f"mptcp endpoint add {address} id {ident} dev {each.name} subflow"
+    if interface == interfaces[0]:
+        yield _route_of_all(interfaces)
+
+
+def _endpoints(interfaces: tuple[Interface, ...]) -> Iterator[tuple[int, Interface, str]]:
+    """Yield number, interface and address of the MPTCP endpoints that `endpoints` makes. The kernel
+    numbers them from 1."""
+    own = ((each, address) for each in interfaces for address in (each.address, *each.further))
+    yield from ((ident, *each) for ident, each in enumerate(own, 1))
+
+
+def _route_of_all(interfaces: tuple[Interface, ...]) -> str:
+    return f"route replace 10.0.0.0/8 dev {interfaces[0].name} src {interfaces[0].address}"
 
 
 def radio_mac(interface: Interface) -> Iterator[str]:

@@ -120,6 +120,13 @@ class Network:
         """
         return ["mnexec", "-a", str(self.pid(node)), *argv] if node in self.hosts else argv
 
+    def set_interface(self, interface: Interface, up: bool) -> None:
+        """Remove the addresses and MPTCP endpoints of an interface of a host, or add them again."""
+        change = host_setup.bring_up if up else host_setup.take_down
+        lines = change(interface, self.wiring.of(interface.node))
+        doing = f"switch {interface.name} {'on' if up else 'off'}"
+        self.run(interface.node, ["ip", "-batch", "-"], doing, stdin=shaping.batch(lines))
+
     def connect_controller(self) -> None:
         open_vswitch.connect_controller(self.wiring.dpid)
 

@@ -52,6 +52,8 @@ def may_send(w: World, e: Event, kind: int, now_ns: int) -> bool:
         return mptcp.on_rto(w, e.subflow, now_ns)
     if kind == at.PRIORITY:
         return mptcp.on_priority(e.subflow)
+    if kind == at.REMOVAL:
+        return mptcp.on_removal(e.subflow)
     if kind == at.APP_DUE:
         return application.on_application(w, e.connection, now_ns)
     if kind == at.REINJECT_DUE:

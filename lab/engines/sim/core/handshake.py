@@ -160,13 +160,14 @@ def on_syn_ack(w: World, s: Subflow, p: Packet, now_ns: int) -> None:
 @jit
 def confirm(w: World, s: Subflow, now_ns: int) -> None:
     """Note that the client has heard the server after the handshake of subflow `s`. If `s` is the
-    first one, open the others."""
+    first one, open the others, except those whose address was removed."""
     s.client = at.CONFIRMED
     s.client_timer.expires_ns = 0
     c = s.connection
     if s.number == 0:
         for k in range(1, c.count):
-            begin(w, c.subflows[k], now_ns)
+            if c.subflows[k].state == at.IDLE:
+                begin(w, c.subflows[k], now_ns)
     elif s.state == at.OPENING and c.is_upload == 1:
         establish(w, s, now_ns)
 

@@ -234,6 +234,23 @@ def on_priority(s: Subflow) -> bool:
 
 
 @jit
+def on_removal(s: Subflow) -> bool:
+    """Close subflow `s`: its sender has learned that an address of `s` was removed (RFC 8684,
+    section 3.4.2). Queue its segments that are not acknowledged for reinjection over other
+    subflows. Always return True."""
+    c = s.connection
+    s.state = at.CLOSED
+    s.timer.expires_ns = s.delack.expires_ns = 0
+    s.client_timer.expires_ns = s.server_timer.expires_ns = 0
+    if c.scheduler == at.LINUX:
+        linux_scheduler.reinject_everything(c)
+    else:
+        reinjection.reinject(s, s.write_seq)
+    s.write_seq, s.lost = s.snd_nxt, 0
+    return True
+
+
+@jit
 def receive(w: World, p: Packet, now_ns: int) -> Packet:
     """Receive packet `p` at the end of its route. It is a datagram, a segment, an acknowledgement,
     or it belongs to a handshake.

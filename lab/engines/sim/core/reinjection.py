@@ -76,10 +76,17 @@ def reinject_in_flight(s: Subflow) -> None:
     """Queue the segments that subflow `s` has in flight for reinjection over other subflows. Do
     nothing if the connection has a single subflow, or if its scheduler is `redundant` or
     `linux`."""
+    reinject(s, s.snd_nxt)
+
+
+@jit
+def reinject(s: Subflow, end: int) -> None:
+    """Do as `reinject_in_flight`, with the segments of subflow `s` that are not acknowledged up to
+    `end`."""
     c = s.connection
     if c.count < 2 or c.scheduler in (at.LINUX, at.REDUNDANT):
         return
-    for seq in range(s.snd_una, s.snd_nxt):
+    for seq in range(s.snd_una, end):
         slot = segment(s, seq)
         dsn = slot.dsn
         if slot.state != at.SACKED and dsn >= c.data_snd_una and c.reinject_count < c.ring_size:

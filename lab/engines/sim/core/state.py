@@ -39,8 +39,8 @@ KERNEL, DRAFT = range(2)  # Connection.balia_decrease, Connection.olia_metric
 
 ARRIVAL, LINE = range(2)  # Event.kind: of one packet; of the first packet of a line
 TTI_DUE = 2  # of one direction of an LTE cell
-RTO_DUE, DELACK_DUE, CLIENT_DUE, SERVER_DUE, PRIORITY = range(3, 8)  # of a subflow
-APP_DUE, PUSH, REINJECT_DUE = range(8, 11)  # of a connection
+RTO_DUE, DELACK_DUE, CLIENT_DUE, SERVER_DUE, PRIORITY, REMOVAL = range(3, 9)  # of a subflow
+APP_DUE, PUSH, REINJECT_DUE = range(9, 12)  # of a connection
 
 
 @record
@@ -310,6 +310,7 @@ class Subflow:
     redundant_nxt: int  # redundant scheduler: one past the last data segment that it sent
     penalised_ns: int  # when it last halved the window of a slower subflow
     priority: Event
+    removal: Event
     # how it is opened, see `handshake`
     client: int
     client_timer: Event

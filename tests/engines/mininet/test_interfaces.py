@@ -1,0 +1,171 @@
+"""Interfaces of a host that are switched off and on: the commands, and the kernel's subflows."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+from machine import needs_root
+
+from lab.engines.mininet.engine import MininetEngine
+from lab.engines.mininet.kernel import netlink, shaping, tcp_sockets
+from lab.engines.mininet.network import host_setup
+from lab.errors import RequestError
+from lab.scenario import loading
+from lab.topologies import parallel_paths
+from lab.topologies.topology import wire
+
+MPTCP = 262
+TOPOLOGY = parallel_paths.build(parallel_paths.Params(paths=[{"rate_mbps": 1}] * 2))
+FIRST, SECOND = OWN = wire(TOPOLOGY).of("ue1")
+(SERVER,) = wire(TOPOLOGY).of("srv1")
+
+
+def test_an_interface_loses_its_addresses_and_endpoints_and_gets_them_again():
+    assert list(host_setup.take_down(SECOND, OWN)) == [
+        "addr del 10.17.0.1/32 dev ue1-eth2",
+        "mptcp endpoint delete id 2",
+    ]
+    assert list(host_setup.bring_up(SECOND, OWN)) == [
+        "addr add 10.17.0.1/32 dev ue1-eth2",
+        "mptcp endpoint add 10.17.0.1 id 2 dev ue1-eth2 subflow",
+    ]
+
+
+def test_every_command_of_the_set_up_is_there_again_after_both():
+    for each in OWN:
+        again = list(host_setup.bring_up(each, OWN))
+        assert f"addr add {each.address}/32 dev {each.name}" in again
+        assert set(again) - set(host_setup.addresses(OWN)) == {again[1]}
+    assert "route replace 10.0.0.0/8 dev ue1-eth1 src 10.16.0.1" in host_setup.bring_up(FIRST, OWN)
+
+
+def test_an_interface_with_several_addresses_loses_all():
+    topology = parallel_paths.build(parallel_paths.Params(paths=[{"rate_mbps": 1}] * 2))
+    node, *others = topology.nodes
+    assert node.kind == "user"
+    with_two = type(topology)(
+        topology.name,
+        (type(node)(node.id, "user", node.home, subflows=2), *others),
+        topology.links,
+        multipath=topology.multipath,
+    )
+    first, second = own = wire(with_two).of("ue1")
+    deleted = [line for line in host_setup.take_down(second, own) if "endpoint" in line]
+    assert deleted == ["mptcp endpoint delete id 3", "mptcp endpoint delete id 4"]
+    assert len(list(host_setup.take_down(first, own))) == 4
+
+
+def test_with_the_labs_own_path_manager_the_change_is_refused_before_the_start(tmp_path):
+    paths = ", ".join(["{rate_mbps: 1}"] * 10)
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        f"name: mine\ntitle: T\ntopology: {{kind: parallel_paths, paths: [{paths}]}}\n"
+        "traffic: [{user: ue1}]\n"
+        "events: [{at_s: 1, target: iface.ue1.eth2.up, value: false}]\n"
+    )
+    with pytest.raises(RequestError, match=r"more than 9 subflows.*--engine sim"):
+        MininetEngine.check(loading.load(str(file)))
+
+
+def in_host(pid: int, lines: list[str]) -> None:
+    """Run lines of `ip -batch` in the network namespace of a process."""
+    command = ["nsenter", f"--net=/proc/{pid}/ns/net", "ip", "-batch", "-"]
+    subprocess.run(command, input=shaping.batch(lines), text=True, check=True)
+
+
+@pytest.fixture
+def hosts():
+    """PIDs of a user with two interfaces and of its server, which is at the other end of both."""
+    pids = []
+    with contextlib.ExitStack() as stack:
+        for _ in range(2):
+            host = subprocess.Popen(
+                ["unshare", "--net", "sh", "-c", "echo; read _"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+            stack.callback(host.communicate)
+            host.stdout.readline()
+            pids.append(host.pid)
+        user, server = pids
+        for each in OWN:
+            veth = f"ip link add {each.name} netns {user} type veth peer name to{each.name}"
+            subprocess.run([*veth.split(), "netns", str(server)], check=True)
+        in_host(user, list(host_setup.addresses(OWN)))
+        lines = ["link set lo up", f"addr add {SERVER.address}/32 dev lo"]
+        for each in OWN:
+            lines += [f"link set to{each.name} up", f"route add {each.address} dev to{each.name}"]
+        in_host(server, lines)
+        values = host_setup.settings([each.name for each in OWN])
+        netlink.inside(user, lambda: host_setup.write_settings(values, list))
+        netlink.inside(user, lambda: host_setup.endpoints(OWN, list))
+        netlink.inside(server, lambda: host_setup.endpoints((), list))
+        yield user, server
+
+
+@pytest.fixture
+def transfer(hosts):
+    """A connection over which the server sends as much as it can; the user counts the bytes."""
+    user, server = hosts
+
+    def open_socket():
+        return socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP)
+
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(netlink.inside(server, open_socket))
+        listener.bind((SERVER.address, 5001))
+        listener.listen()
+        connection = stack.enter_context(netlink.inside(user, open_socket))
+        connection.bind((FIRST.address, 0))
+        connection.settimeout(5)
+        connection.connect((SERVER.address, 5001))
+        accepted, _ = listener.accept()
+        stack.enter_context(accepted)
+        accepted.settimeout(5)
+
+        def send():
+            with contextlib.suppress(OSError):
+                while True:
+                    accepted.sendall(bytes(1000))
+                    time.sleep(0.001)
+
+        sender = threading.Thread(target=send, daemon=True)
+        sender.start()
+        diagnoses = [netlink.inside(pid, tcp_sockets.Diagnosis) for pid in hosts]
+        yield connection, diagnoses
+        connection.close()
+        sender.join(timeout=10)
+        for each in diagnoses:
+            each.close()
+
+
+def addresses_in_use(connection, diagnoses, wanted):
+    """The user's addresses of the subflows at both ends, when they are `wanted`, or after 10 s."""
+    deadline = time.monotonic() + 10
+    while True:
+        assert connection.recv(1 << 16)
+        user, server = (each.sockets() for each in diagnoses)
+        found = (
+            sorted(each.source[0] for each in user),
+            sorted(each.destination[0] for each in server),
+        )
+        if found == (wanted, wanted) or time.monotonic() > deadline:
+            return found
+
+
+@needs_root
+@pytest.mark.parametrize("interface", OWN, ids=["first", "second"])
+def test_the_kernel_closes_the_subflow_and_opens_it_again(interface, hosts, transfer):
+    both = sorted(each.address for each in OWN)
+    (other,) = [each.address for each in OWN if each != interface]
+    assert addresses_in_use(*transfer, both) == (both, both)
+    for _ in range(2):
+        in_host(hosts[0], list(host_setup.take_down(interface, OWN)))
+        assert addresses_in_use(*transfer, [other]) == ([other], [other])
+        in_host(hosts[0], list(host_setup.bring_up(interface, OWN)))
+        assert addresses_in_use(*transfer, both) == (both, both)
