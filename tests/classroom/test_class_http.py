@@ -315,7 +315,7 @@ def test_odd_bodies_are_refused(app):
         {},
         {"code": 1, "people": []},
         {"code": "A", "people": [{"name": "x", "pin": "1", "more": 1}]},
-        {"code": "A", "people": [{"name": "x"}] * 3},
+        {"code": "A", "people": [{"name": "x"}] * 31},
     ):
         assert app.test_client().post("/api/class/join", json=body).status_code == 422, body
 

@@ -544,12 +544,12 @@ def test_only_the_seats_that_change_are_told(room, seat):
     assert changed(lambda: room.withdraw(runs[0])) == [True, True, True]  # the other one moves up
 
 
-def test_a_seat_is_for_two_people_at_most(room):
-    code, people = room.folder.settings.code, [Newcomer("Ada"), Newcomer("Bo"), Newcomer("Cy")]
-    for too_many in (people, []):
-        with pytest.raises(RequestError, match="1 to 2 people"):
-            room.join("here", code, too_many)
-    room.join("here", code, people[:2])
+def test_a_seat_has_somebody_and_at_most_thirty_people(room):
+    code, people = room.folder.settings.code, [Newcomer(f"Student {n}") for n in range(31)]
+    for wrong in (people, []):
+        with pytest.raises(RequestError, match="1 to 30 people"):
+            room.join("here", code, wrong)
+    room.join("here", code, people[:30])
 
 
 def test_a_stopped_class_changes_no_run_of_a_student(room, seat, clock):

@@ -35,7 +35,9 @@ NEVER = (  # parts of SHEET that no student may ever read
 )
 EARNED = {"enough": "check", "cause": "question", "rate": "number"}  # steps with a hint
 OWN = {"open", "answer", "check", "run", "flip", "ended"}  # kinds of events by a student
-STAFF = {"run", "ended", "flip", "look", "freeze", "extend", "grade", "pin", "free"}
+STAFF = {"run", "ended", "flip", "look", "freeze", "extend", "grade", "pin", "free"} | {
+    *("remove", "merge", "worksheet"),
+}
 LEFT_OUT = ("/static", "/plotly", "/api/class/join", "/api/class/return", "/api/instructor/wipe")
 
 
