@@ -241,6 +241,9 @@ def with_other_values(name):
     for place, value in places_in(data["topology"]):
         key = ".".join(str(step) for step in place if not isinstance(step, int))
         row = next((row for name, row in rows.items() if name.replace("[]", "") == key), {})
+        beside = reduce(lambda inner, step: inner[step], place[:-1], data["topology"])
+        if place[-1] == "queue_packets" and beside.get("rate_mbps", 1) is None:
+            continue  # without a rate nothing waits
         if isinstance(value, str) and not row.get("choices"):
             continue
         for other in others_of(value, row):
