@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from lab.results.flips import flip_text, is_accepted, is_waiting, value_text
+from lab.results.flips import flip_words, is_accepted, is_waiting, value_text
 from lab.run.flipping import APPLIED, REFUSED
 
 # Parts of the network that an event is about
@@ -155,7 +155,10 @@ def _title(kind: str, event: Event) -> str:
 def _flip(event: Event) -> str:
     if "target" not in event:
         return str(event.get("what", "a file in the inbox"))
-    return flip_text(event)
+    place, _, what = str(event["target"]).rpartition(".")
+    if what == "up" and not is_accepted(event):  # it did not happen, or not yet
+        return f"{'repair' if event.get('value') else 'cut'} {place.replace('.', ' ')}"
+    return flip_words(event)
 
 
 def _action(event: Event) -> str:

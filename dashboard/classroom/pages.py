@@ -18,10 +18,11 @@ from dashboard import handout, markdown
 from dashboard.base import requests
 from dashboard.base.errors import Problem
 from dashboard.classroom.instructor_api import join_path, qr_svg
-from dashboard.classroom.requests import room
-from dashboard.classroom.run_api import run_document, visible_run
+from dashboard.classroom.requests import room, viewer
+from dashboard.classroom.run_api import run_document
 from dashboard.network.answers import preview
 from lab.classroom import grades
+from lab.classroom.state import ClassRun
 from lab.errors import unknown
 from lab.scenario.loading import load
 from lab.worksheets.schema import Run, Step, Worksheet
@@ -69,15 +70,31 @@ def worksheet(name: str) -> str | AnyResponse:
 
 @pages.get("/class/runs/<id>")
 def run(id: str) -> str:
-    found, folder = visible_run(id)
+    with room().mutex:
+        found = room().lesson.run(id, viewer())
+    folder = room().run_folder(id)
+    shown = run_document(found, folder) if folder.is_dir() else _planned(found)
     return render_template(
         "class_run.html",
         home="/seat" if g.seat else "/instructor",
-        run=run_document(found, folder),
+        run=shown,
         seat=g.seat,
         instructor=g.instructor,
         worksheet=f"/seat/{found.worksheet}#{found.step}",
     )
+
+
+def _planned(run: ClassRun) -> dict[str, Any]:
+    """Return what the page of a run shows before the run has begun."""
+    step = room().lesson.run_step(run)
+    scenario = load(step.scenario)
+    return {
+        "id": run.id,
+        "title": scenario.title,
+        "strategy": step.strategy or scenario.strategy.name,
+        "engine": run.engine,
+        "seed": None,
+    }
 
 
 @pages.get("/instructor")

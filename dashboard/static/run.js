@@ -120,7 +120,7 @@ async function settingsChanged(changes) {
 
 async function changeApplied(event) {
   await settingsChanged(applied + 1);
-  if (event.title.startsWith("strategy")) charts.set((await api(`${path}/charts`)).figures);
+  if (event.facts.target?.startsWith("strategy")) charts.set((await api(`${path}/charts`)).figures);
 }
 
 function showSettings() {

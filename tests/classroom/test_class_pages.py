@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from class_clients import a_run, join, projector_of
+from class_clients import a_run, do, join, projector_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "class_mode.md"
@@ -50,6 +50,14 @@ def test_a_run_has_a_page_for_those_who_may_see_it(app, ada, bo, instructor):
     assert ada.get(f"/class/runs/{run}").status_code == 200
     assert "/seat/small#both" in ada.get(f"/class/runs/{run}").text
     assert instructor.get(f"/class/runs/{run}").status_code == 200
+    assert bo.get(f"/class/runs/{run}").status_code == 404
+
+
+def test_the_page_of_a_run_that_waits_is_there_and_says_what_it_will_be(app, ada, bo):
+    assert do(ada, "answers/guess", value=12).status_code == 200
+    run = do(ada, "runs/both", chosen={}).json["run"]["id"]
+    page = ada.get(f"/class/runs/{run}")
+    assert (page.status_code, "<h1>Two equal wired paths</h1>" in page.text) == (200, True)
     assert bo.get(f"/class/runs/{run}").status_code == 404
 
 

@@ -142,7 +142,7 @@ def test_a_run_is_changed_paused_sped_up_and_stopped(client, running_run):
         lambda: [
             e
             for e in client.get(f"{path}/charts").json["events"]
-            if e["title"] == "strategy.cth: 0.85 -> 0.5"
+            if e["title"] == "setting cth of the strategy: 0.5 instead of 0.85"
         ]
     )
     targets = {each["name"]: each["value"] for each in client.get(path).json["targets"]}
@@ -273,7 +273,7 @@ def test_a_comparison_shows_the_changes_made_in_each_run(client, runs):
     marks = client.get("/api/compare/charts?runs=plain,metered").json["marks"]
     assert [(each["run"], each["number"], each["t"], each["title"]) for each in marks] == [
         (1, None, 4.0, "ue3: wifi1 to wifi2"),  # only changes are numbered
-        (1, 1, 5.0, "strategy.cth = 0.3"),
+        (1, 1, 5.0, "setting cth of the strategy: 0.3"),
     ]
 
 

@@ -90,7 +90,10 @@ def latest_marks(client, run_id):
     order of events."""
     events = client.get(f"/api/runs/{run_id}/charts").json["events"]
     titles = [each["title"] for each in events if each["mark"] == "line"]
-    changes = ("strategy: none -> meter_throttling", "cell.wifi1.ue3.rate_mbps: 19.1 -> 6")
+    changes = (
+        "strategy meter_throttling instead of none",
+        "rate of ue3 at wifi1 when alone there: 6 Mb/s instead of 19.1",
+    )
     return [str(max(n for n, title in enumerate(titles, 1) if title == each)) for each in changes]
 
 
