@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import stdev
 
-from lab.results.statistics import mean
+from lab.results.statistics import Judgement, difference, mean
+from lab.results.statistics import judged as judgement
 
 NEAR, FAR = 0.05 + 1e-9, 0.10 + 1e-9
 ZERO = 0.005  # means below this are equal in a table with two decimals
@@ -21,33 +22,44 @@ def judged(emulated: Mapping[int, float], simulated: Mapping[int, float]) -> tup
     `emulated` and `simulated` map seeds to measured values. The difference compares the two means
     over the seeds that both engines have. The difference is "-" if it cannot be computed. The class
     is "beyond" if only the emulation's mean is 0. The class is "not steady" if the simulator's
-    values vary so much that a difference means nothing.
+    values vary so much that a difference means nothing. It ends with "open" and the number of runs
+    to add if the runs do not decide it (`lab.results.statistics`).
     """
-    seeds = emulated.keys() & simulated.keys()
+    seeds = sorted(emulated.keys() & simulated.keys())
     if not seeds:
         return "-", NOT_JUDGED
-    reference, other = (mean([side[each] for each in seeds]) for side in (emulated, simulated))
+    sides = [[side[each] for each in seeds] for side in (emulated, simulated)]
+    reference, other = map(mean, sides)
     if max(abs(reference), abs(other)) < ZERO:
         return "-", WITHIN_NEAR
-    difference = other / reference - 1 if reference else float("inf")
-    change = f"{100 * difference:+.0f} %" if reference else "-"
+    relative = other / reference - 1 if reference else float("inf")
+    change = f"{100 * relative:+.0f} %" if reference else "-"
     if _varies(list(simulated.values())):
         return change, NOT_STEADY
-    if abs(difference) <= FAR:
-        return change, WITHIN_NEAR if abs(difference) <= NEAR else WITHIN_FAR
-    overlap = _overlap(emulated.values(), simulated.values())
-    return change, f"{BEYOND}, ranges overlap" if overlap else BEYOND
+    near, far = (within(sides[0], sides[1], limit) for limit in (NEAR, FAR))
+    if abs(relative) <= NEAR:
+        return change, _unless_open(WITHIN_NEAR, near)
+    if abs(relative) <= FAR:
+        return change, _unless_open(WITHIN_FAR, far)
+    return change, _unless_open(BEYOND, far)
+
+
+def within(reference: Sequence[float], other: Sequence[float], limit: float) -> Judgement:
+    """Judge whether the mean of `other` is within a fraction `limit` of the mean of `reference`.
+    The n-th values of both are of the same seed."""
+    at_least = difference(other, reference, 1 - limit)
+    at_most = difference(reference, other, 1 / (1 + limit))
+    return judgement((at_least, at_most))
+
+
+def _unless_open(name: str, found: Judgement) -> str:
+    return f"{name}, {found.text}" if found.said == "open" else name
 
 
 def _varies(values: Sequence[float]) -> bool:
     """Return True if the coefficient of variation is `STEADY` or larger. A single value does not
     vary."""
     return len(values) > 1 and stdev(values) >= STEADY * abs(mean(values))
-
-
-def _overlap(first: Iterable[float], second: Iterable[float]) -> bool:
-    a, b = sorted(first), sorted(second)
-    return a[0] <= b[-1] and b[0] <= a[-1]
 
 
 def shown(values: Sequence[float]) -> str:

@@ -2,13 +2,14 @@
 
 Each case is run with several random seeds. A claim is checked by relations such as `a > b`, where a
 and b are means over the seeds. The claim agrees with our measurements if all its relations hold,
-and disagrees if one of them fails. Otherwise the result is not significant.
+and disagrees if one of them fails. Otherwise it is open, and so is a claim of which some relations
+were not run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lab.results.documents import FinishedRun
 from lab.results.statistics import mean
@@ -44,6 +45,8 @@ class Claim:
     it once, and "W" if the paper states it weakly. `judged` is True if the claim counts when the
     lab decides whether the reproduction succeeds. If the measurements do not agree with the claim,
     `why` explains the reason, and `cause` is the kind of reason, a key of `papers.page.CAUSES`.
+    `not_run` counts relations of the claim that are not in `relations`, because their cases
+    (experiments) are not run.
     """
 
     name: str
@@ -53,26 +56,39 @@ class Claim:
     judged: bool = False
     why: str = ""
     cause: str = ""
+    not_run: int = 0
+
+    def part(self, fits: Callable[[Judged], bool]) -> Claim:
+        """Return the claim with only those relations for which `fits` is True."""
+        kept = tuple(each for each in self.relations if fits(each))
+        not_run = self.not_run + len(self.relations) - len(kept)
+        return replace(self, relations=kept, not_run=not_run)
 
     def verdict(self, found: Found) -> str:
-        """Return "agrees", "disagrees" or "not significant"."""
-        verdicts = {each.verdict(found) for each in self.relations}
-        if "fails" in verdicts:
+        """Return "agrees", "disagrees" or "open"."""
+        said = {each.judgement(found).said for each in self.relations}
+        if "fails" in said:
             return "disagrees"
-        return "not significant" if "open" in verdicts else "agrees"
+        return "open" if "open" in said or self.not_run else "agrees"
 
     def evidence(self, found: Found) -> str:
         """Return how many relations hold, and up to three of them with their measured values.
-        Relations that fail are quoted first."""
-        verdicts = [(each.verdict(found), each) for each in self.relations]
-        held = sum(verdict == "holds" for verdict, _ in verdicts)
-        order = sorted(verdicts, key=lambda each: ("fails", "open", "holds").index(each[0]))
+        Relations that fail are quoted first, then open ones with the number of runs to add."""
+        judged = [(each.judgement(found), each) for each in self.relations]
+        held = sum(judgement.said == "holds" for judgement, _ in judged)
+        order = sorted(judged, key=lambda each: ("fails", "open", "holds").index(each[0].said))
         some = "; ".join(
-            f"{each.shown(found)}{'' if verdict == 'holds' else f' ({verdict})'}"
-            for verdict, each in order[:SHOWN]
+            f"{each.shown(found)}{'' if judgement.said == 'holds' else f' ({judgement.text})'}"
+            for judgement, each in order[:SHOWN]
         )
-        instance = ", for instance" if len(verdicts) > SHOWN else ""
-        return f"{held} of {len(verdicts)}{instance}: {some}"
+        instance = ", for instance" if len(judged) > SHOWN else ""
+        return f"{held} of {self.size}{instance}: {some}"
+
+    @property
+    def size(self) -> str:
+        """How many relations the claim has, and how many of them are not run."""
+        not_run = f", {self.not_run} not run" if self.not_run else ""
+        return f"{len(self.relations) + self.not_run}{not_run}"
 
 
 @dataclass(frozen=True)

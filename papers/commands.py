@@ -97,9 +97,9 @@ def check_committed(command: str, option: str, page: Path | None, allow_changed:
 @click.option(
     "--repeat",
     type=click.IntRange(1, 100),
-    default=3,
+    default=5,
     show_default=True,
-    help="Runs per case and engine.",
+    help="Runs per case and engine. Fewer than 5 decide nothing.",
 )
 @click.option("--engine", "only", metavar="NAME", help="Run this engine only; write no page.")
 @click.option(
@@ -154,7 +154,7 @@ def crosscheck(
 @click.option(
     "--quick",
     is_flag=True,
-    help="Use three seeds instead of ten, and of a paper with very many cases only some.",
+    help="Use five seeds instead of ten, and of a paper with very many cases only some.",
 )
 @click.option(
     "--sensitivity",
@@ -165,8 +165,8 @@ def crosscheck(
 @click.option(
     "--repeat",
     type=click.IntRange(1, 100),
-    help="Runs per case. Default: 10, with --quick 3, with --sensitivity 5. With 1, no difference "
-    "can be told from chance.",
+    help="Runs per case. Default: 10, with --quick and --sensitivity 5. Fewer than 5 decide "
+    "nothing.",
 )
 @click.option(
     "--engine",

@@ -194,7 +194,7 @@ def _table(study: Study, found: Found) -> str:
     for case, metric in _rows(study):
         cells = [_values(found, engine, case, metric) for engine in study.engines]
         difference = _difference(*cells)
-        goal = [_verdict(metric, difference)] if has_goals else []
+        goal = [_verdict(metric, *cells)] if has_goals else []
         shown = [*map(agreement.shown, cells), _signed(difference), *goal]
         rows.append([case.name, metric.title, *shown, metric.witness])
     compared = " against ".join(reversed(study.engines))
@@ -216,14 +216,16 @@ def _goals_met(study: Study, found: Found) -> str:
     """Return a sentence that says how many table rows meet their goal. Rows without a goal, or
     without a value in one engine, do not count."""
     verdicts = [
-        _verdict(
-            metric, _difference(*(_values(found, engine, case, metric) for engine in study.engines))
-        )
+        _verdict(metric, *(_values(found, engine, case, metric) for engine in study.engines))
         for case, metric in _rows(study)
     ]
-    judged = [verdict for verdict in verdicts if verdict.endswith("met")]
-    met = sum("not" not in verdict for verdict in judged)
-    return f"{met} of {len(judged)} rows meet their goal."
+    judged = [verdict for verdict in verdicts if "met" in verdict]
+    met = sum("not met" not in verdict for verdict in judged)
+    is_open = sum("open" in verdict for verdict in judged)
+    return (
+        f"{met} of {len(judged)} rows meet their goal in the means; {is_open} are open: their runs "
+        "do not decide it (docs/definitions.md, Verdicts)."
+    )
 
 
 def _ratios(study: Study, found: Found) -> str:
@@ -257,11 +259,14 @@ def _signed(difference: float | None) -> str:
     return "-" if difference is None else f"{100 * difference:+.0f} %"
 
 
-def _verdict(metric: Metric, difference: float | None) -> str:
+def _verdict(metric: Metric, emulated: Sequence[float], simulated: Sequence[float]) -> str:
+    difference = _difference(emulated, simulated)
     if metric.goal_percent is None or difference is None:
         return "-"
     met = 100 * abs(difference) <= metric.goal_percent
-    return f"{metric.goal_percent} %: {'met' if met else 'not met'}"
+    judgement = agreement.within(emulated, simulated, metric.goal_percent / 100)
+    is_open = f", {judgement.text}" if judgement.said == "open" else ""
+    return f"{metric.goal_percent} %: {'met' if met else 'not met'}{is_open}"
 
 
 def _ratio(values: Sequence[float], base: Sequence[float]) -> str:

@@ -50,6 +50,11 @@ class Restricted:
         """The names of the cases (experiments) that must be run to judge `part`."""
         return cases_of([self.part])
 
+    @property
+    def not_run(self) -> list[str]:
+        """The names of those cases (experiments) of the claim that are not run for `part`."""
+        return sorted(cases_of([self.claim]) - self.cases)
+
 
 def _mp_sdn_fits(case: str) -> bool:
     kind, *parts = case.split("-")
@@ -121,11 +126,13 @@ def restricted(
     rate scale.
     """
     fits = EMULATION[paper].fits
-    fitting = [each for each in claim.relations if all(map(fits, each.cases()))]
-    kept = [each for each in fitting if not each.cases() & refusals.keys()]
-    why = {refusals[case] for each in fitting for case in each.cases() if case in refusals}
-    scaled = tuple(_with_effective_floor(each, scales) for each in kept)
-    return Restricted(claim, replace(claim, relations=scaled), "; ".join(sorted(why)))
+    fitting = claim.part(lambda each: all(map(fits, each.cases())))
+    kept = fitting.part(lambda each: not each.cases() & refusals.keys())
+    why = {
+        refusals[case] for each in fitting.relations for case in each.cases() if case in refusals
+    }
+    scaled = tuple(_with_effective_floor(each, scales) for each in kept.relations)
+    return Restricted(claim, replace(kept, relations=scaled), "; ".join(sorted(why)))
 
 
 def _with_effective_floor(relation: Judged, scales: Mapping[str, float]) -> Judged:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lab.errors import RequestError, unknown
 from lab.results.documents import FinishedRun
+from lab.results.statistics import MIN_RUNS
 from lab.results.tables import markdown_table
 from papers.base import Case, Paper
 from papers.emulated_claims import CLAIMS, Restricted, chosen, fitting_cases, not_chosen, restricted
@@ -36,8 +37,10 @@ same settings, seeds, rate scale and packet scheduler (that of the kernel), so i
 differ from those in [{name}.md]({name}.md), which has full rates, the scheduler of the papers'
 kernels, and the meaning of the verdicts. Runs that failed or overloaded the machine are left out;
 the last table counts them. A claim is restricted to the relations whose cases fit into the
-emulation; the column "relations" says how many these are. With few runs a verdict is
-weak, above all if the claim is about a share of the runs."""
+emulation; the column "relations" says how many these are, and which cases are not run. A claim of
+which a relation was not run does not agree: it is open, or disagrees if a relation fails. With
+fewer than {least} runs of a case all is open, but for a single run that refutes what is claimed of
+every run."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ def page(
     made = merged(rows_below(before, RUNS), [_made(each) for each in cases], _first, case_names)
     reasons = [(each.name, each.text, reason) for each, reason in not_chosen(paper.name)]
     parts = [
-        INTRODUCTION.format(title=paper.title, name=paper.name),
+        INTRODUCTION.format(title=paper.title, name=paper.name, least=MIN_RUNS),
         CHECKED,
         markdown_table(CLAIM_HEAD, rows),
         NOT_CHECKED,
@@ -102,31 +105,29 @@ def _row(restricted: Restricted, cases: Iterable[CheckedCase]) -> Row:
     needed = [case for case in cases if case.name in restricted.cases]
     emulated = {case.name: case.emulated.numbers for case in needed}
     simulated = {case.name: case.simulated.numbers for case in needed}
-    claim, part = restricted.claim, restricted.part
-    share = f"{len(part.relations)} of {len(claim.relations)}"
+    claim = restricted.claim
+    share = f"{len(restricted.part.relations)} of {len(claim.relations)}"
+    if restricted.not_run:
+        share += f"; not run: {', '.join(restricted.not_run)}"
     relations = f"{share}; refused: {restricted.refused}" if restricted.refused else share
     strength = f"{claim.strength}, judged" if claim.judged else claim.strength
-    verdicts = [_verdict(restricted, found) for found in (emulated, simulated)]
-    figures = [
-        part.evidence(found) if judged else "-"
-        for found, (judged, _) in zip((emulated, simulated), verdicts, strict=True)
-    ]
-    return (
-        *(claim.name, strength, claim.text, relations),
-        *(verdict for _, verdict in verdicts),
-        *figures,
-    )
+    emulation, simulator = (_verdict(restricted, found) for found in (emulated, simulated))
+    verdicts, figures = zip(emulation, simulator, strict=True)
+    return (claim.name, strength, claim.text, relations, *verdicts, *figures)
 
 
-def _verdict(restricted: Restricted, found: Found) -> tuple[bool, str]:
-    """Judge a claim by the runs of one engine. Return True and the verdict. If the claim cannot be
-    judged, return False and the reason."""
+def _verdict(restricted: Restricted, found: Found) -> tuple[str, str]:
+    """Judge a claim by the runs of one engine. Return the verdict, and how many relations hold. If
+    nothing can be judged, return the reason and "-"."""
     if not restricted.part.relations:
-        return False, "refused" if restricted.refused else "not judged: no case fits"
+        return "refused" if restricted.refused else "not judged: no case fits", "-"
     missing = sorted(case for case in restricted.cases if not found.get(case))
-    if missing:
-        return False, f"not judged: no valid run of {len(missing)} cases, such as {missing[0]}"
-    return True, restricted.part.verdict(found)
+    part = restricted.part.part(lambda each: each.cases().isdisjoint(missing))
+    without = f"no valid run of {len(missing)} cases, such as {missing[0]}" if missing else ""
+    if not part.relations:
+        return f"not judged: {without}", "-"
+    evidence = part.evidence(found)
+    return part.verdict(found), f"{evidence}; {without}" if without else evidence
 
 
 def _made(case: CheckedCase) -> Row:

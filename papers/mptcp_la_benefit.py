@@ -8,12 +8,14 @@ throughput of one path alone is the largest value over the seeds, as in the pape
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
-from statistics import median
+from typing import Any, ClassVar, Protocol
 
-from lab.results.statistics import mean
+import numpy as np
+
+from lab.results.statistics import MAX_ADDED_RUNS, Judgement, judged, resampled
 from papers.base import PAYLOAD
 from papers.mptcp_la_runs import (
     LOSSES,
@@ -24,33 +26,48 @@ from papers.mptcp_la_runs import (
     alone_name,
     pair_name,
 )
-from papers.relations import Found, Verdict
+from papers.relations import Found
 
 EQUAL = 1e-9  # relative difference below which two throughputs count as equal
 
 
-def benefit(multipath_mbps: float, single_mbps: Sequence[float]) -> float | None:
+def benefit(multipath_mbps: Any, single_mbps: Any) -> Any:
     """Return Ben(M), the benefit of Multipath TCP over the best single path (MPTCP-LA, section 3.3,
     eq (1)). It is 0 if Multipath TCP carries as much as this path, 1 if it carries the sum of all
     paths, and -1 if it carries nothing. A measured value can exceed 1.
 
-    `single_mbps` has the throughput of plain TCP over each path alone. Return None if all of these
-    are 0. If only one of them is not 0, any gain counts as 1.
+    The first axis of `single_mbps` has the throughput of plain TCP over each path alone; its other
+    axes are those of `multipath_mbps`. The result is not a number (nan) where all paths are 0. If
+    only one of them is not 0, any gain counts as 1.
     """
-    best = max(single_mbps, default=0.0)
-    if best <= 0:
-        return None
+    single = np.asarray(single_mbps, dtype=float)
+    best = single.max(axis=0, initial=0.0)
+    others = single.sum(axis=0) - best
     gained = multipath_mbps - best
-    if gained < 0:
-        return gained / best
-    others = sum(single_mbps) - best
-    if others > 0:
-        return gained / others
-    return 1.0 if gained > EQUAL * best else 0.0
+    whole = np.where(gained < 0, best, others)
+    share = gained / np.where(whole > 0, whole, 1.0)
+    found = np.where(whole > 0, share, (gained > EQUAL * best).astype(float))
+    return np.where(best > 0, found, np.nan)
+
+
+Throughputs = tuple[tuple[str, tuple[float, ...]], ...]  # of all runs, in Mb/s, by case
+
+
+def throughputs(found: Found, cases: frozenset[str]) -> Throughputs:
+    return tuple((each, tuple(run["T"] for run in found[each])) for each in sorted(cases))
+
+
+class Runs:
+    """The throughput in Mb/s of the runs of each case (experiment), and the numbers of all runs."""
+
+    def __init__(self, known: Throughputs) -> None:
+        self.mbps = {case: np.array(values) for case, values in known}
+        self.every = np.arange(min(map(len, self.mbps.values())))
 
 
 TITLES = {"wifi": "WiFi", "lte": "LTE"}
 TCP_PAYLOAD = 1448 / 1514  # the share of a frame that is data of plain TCP
+TEN_TIMES = 9.99  # as a float, ten times one tested loss is not always another
 NOISE = 0.02  # by which a median may rise although it should fall
 
 
@@ -91,32 +108,74 @@ class Benefit:
     def of(self, found: Found) -> list[float]:
         """Return one value of Ben for each pair of bandwidths. A pair is left out if neither of its
         paths carries anything alone."""
-        values = []
-        for pair in self.pairs:
-            single = [
-                self._alone_mbps(found, side, mbps) for side, mbps in zip(RTT_MS, pair, strict=True)
-            ]
-            runs = found[pair_name(self.side, self.loss, pair, self.strategy)]
-            defined = [each for run in runs if (each := benefit(run["T"], single)) is not None]
-            if defined:
-                values.append(mean(defined))
-        return values
+        runs = Runs(throughputs(found, self.cases()))
+        return [float(each) for each in self._by_pair(runs, runs.every) if not np.isnan(each)]
 
-    def _alone_mbps(self, found: Found, side: str, mbps: int) -> float:
+    def median(self, found: Found) -> float:
+        runs = Runs(throughputs(found, self.cases()))
+        return float(self.medians(runs, runs.every))
+
+    def medians(self, runs: Runs, some: Any) -> Any:
+        """Return the median of Ben over the pairs of bandwidths. The last axis of `some` has the
+        numbers of the runs to use."""
+        return np.nanmedian(self._by_pair(runs, some), axis=0)
+
+    def _by_pair(self, runs: Runs, some: Any) -> Any:
+        """Return Ben with one more axis, the pairs of bandwidths, before all others."""
+        rows = []
+        for pair in self.pairs:
+            name = pair_name(self.side, self.loss, pair, self.strategy)
+            single = np.stack(
+                [
+                    self._alone_mbps(runs, side, mbps, some)
+                    for side, mbps in zip(RTT_MS, pair, strict=True)
+                ]
+            )
+            together = runs.mbps[name][some]
+            rows.append(benefit(together, single[..., None]).mean(axis=-1))
+        return np.stack(rows)
+
+    def _alone_mbps(self, runs: Runs, side: str, mbps: int, some: Any) -> Any:
         """Return the throughput of plain TCP over one path in Mb/s. It is reduced to the payload
         per frame of Multipath TCP, which is slightly smaller."""
         loss = self.loss if side == self.side else 0.0
-        most = max(each["T"] for each in found[alone_name(side, loss, mbps)])
+        most = runs.mbps[alone_name(side, loss, mbps)][some].max(axis=-1)
         return most * PAYLOAD / TCP_PAYLOAD
-
-    def median(self, found: Found) -> float:
-        return median(self.of(found))
 
     @property
     def title(self) -> str:
         """The name of this benefit in tables, such as `Ben(WiFi loses 1 %)`."""
         strategy = "" if self.strategy == PLAIN else f", {self.strategy}"
         return f"Ben({TITLES[self.side]} loses {percent(self.loss)}{strategy})"
+
+
+class Statement(Protocol):
+    """A statement about medians of Ben.
+
+    Its margin is positive if the statement is true, negative if it is false, and not a number (nan)
+    if no number of runs can decide it.
+    """
+
+    @property
+    def is_strict(self) -> bool:
+        """False if the statement is true where the margin is 0."""
+
+    def margin(self, runs: Runs, some: Any) -> Any:
+        """Return the margin. The last axis of `some` has the numbers of the runs to use."""
+
+
+@lru_cache(maxsize=1 << 10)  # a page judges each statement several times
+def _judged(statement: Statement, known: Throughputs) -> Judgement:
+    runs = Runs(known)
+    measured = float(statement.margin(runs, runs.every))
+    if np.isnan(measured):
+        return Judgement("open", MAX_ADDED_RUNS)
+
+    def margin(some: Any) -> Any:
+        found = statement.margin(runs, some)
+        return np.where(np.isnan(found), -measured, found)
+
+    return judged([resampled(len(runs.every), margin, statement.is_strict)])
 
 
 def _by_loss(side: str, pairs: tuple[Pair, ...]) -> list[Benefit]:
@@ -137,14 +196,17 @@ class Falls:
 
     side: str
     pairs: tuple[Pair, ...] = PAIRS
+    is_strict: ClassVar = False
 
     def cases(self) -> frozenset[str]:
         return _cases_of_all_losses(self.side, self.pairs)
 
-    def verdict(self, found: Found) -> Verdict:
-        medians = [each.median(found) for each in _by_loss(self.side, self.pairs)]
-        falls = all(after <= before + NOISE for before, after in pairwise(medians))
-        return "holds" if falls else "fails"
+    def judgement(self, found: Found) -> Judgement:
+        return _judged(self, throughputs(found, self.cases()))
+
+    def margin(self, runs: Runs, some: Any) -> Any:
+        medians = [each.medians(runs, some) for each in _by_loss(self.side, self.pairs)]
+        return np.min([before + NOISE - after for before, after in pairwise(medians)], axis=0)
 
     def shown(self, found: Found) -> str:
         medians = (f"{each.median(found):.2f}" for each in _by_loss(self.side, self.pairs))
@@ -164,9 +226,16 @@ class Bound:
     def cases(self) -> frozenset[str]:
         return self.benefit.cases()
 
-    def verdict(self, found: Found) -> Verdict:
-        value = self.benefit.median(found)
-        return "holds" if (value > self.limit) == self.above else "fails"
+    @property
+    def is_strict(self) -> bool:
+        return self.above
+
+    def judgement(self, found: Found) -> Judgement:
+        return _judged(self, throughputs(found, self.cases()))
+
+    def margin(self, runs: Runs, some: Any) -> Any:
+        above = self.benefit.medians(runs, some) - self.limit
+        return above if self.above else -above
 
     def shown(self, found: Found) -> str:
         operator = ">" if self.above else "<="
@@ -184,6 +253,7 @@ class ThresholdsApart:
     """
 
     pairs: tuple[Pair, ...] = PAIRS
+    is_strict: ClassVar = True
 
     def cases(self) -> frozenset[str]:
         return _cases_of_all_losses("wifi", self.pairs) | _cases_of_all_losses("lte", self.pairs)
@@ -194,12 +264,22 @@ class ThresholdsApart:
         by_loss = _by_loss(side, self.pairs)
         return next((each.loss for each in by_loss if each.median(found) <= 0), None)
 
-    def verdict(self, found: Found) -> Verdict:
-        """Return "holds" or "fails", or "open" if the tested losses are not enough to decide."""
-        wifi, lte = (self._threshold(found, side) for side in ("wifi", "lte"))
-        if wifi is None or wifi == 0 or (lte is None and 10 * wifi > LOSSES[-1]):
-            return "open"
-        return "holds" if lte is None or lte >= 9.99 * wifi else "fails"
+    def judgement(self, found: Found) -> Judgement:
+        return _judged(self, throughputs(found, self.cases()))
+
+    def margin(self, runs: Runs, some: Any) -> Any:
+        """Return the smallest median benefit at all losses of LTE below ten times the threshold of
+        WiFi. It is not a number (nan) if the tested losses are not enough to decide."""
+        wifi, lte = (
+            np.stack([each.medians(runs, some) for each in _by_loss(side, self.pairs)])
+            for side in TITLES
+        )
+        losses, useless = np.array(LOSSES), wifi <= 0
+        from_loss = np.where(useless.any(axis=0), losses[useless.argmax(axis=0)], 0.0)
+        is_below = np.less.outer(losses, TEN_TIMES * from_loss)
+        least = np.where(is_below, lte, np.inf).min(axis=0)
+        enough = (from_loss > 0) & ((least <= 0) | (10 * from_loss <= LOSSES[-1]))
+        return np.where(enough, least, np.nan)
 
     def shown(self, found: Found) -> str:
         losses = {title: self._threshold(found, side) for side, title in TITLES.items()}

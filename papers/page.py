@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import lab
+from lab.results.statistics import MIN_RUNS
 from lab.results.tables import markdown_table
 from papers import dtmc, rat_study_runs, s_mptcp
 from papers.bar_chart import Bars, svg
@@ -312,10 +313,11 @@ A stack is an implementation of Multipath TCP: `paper` schedules, retransmits an
 multipath-tcp.org kernel of the papers does, `linux` as upstream Linux 6.12 does
 (`lab/scenario/engine_table.py`).
 
-A claim is a list of relations between means over the seeds. `>` holds if the 95 % interval of the
-ratio is above 1; `>=` and `<=` hold unless that interval says the opposite; `~` holds if the means
-are within 5 %. Medians and single runs are compared as plain numbers. A claim agrees if all its
-relations hold and disagrees if one fails; otherwise it is not significant.
+A claim is a list of relations between means over the seeds (docs/definitions.md, Verdicts). A
+relation holds if the whole 95 % interval says so, and fails if the whole interval says the
+opposite; `~` means within 5 %. Otherwise it is open: "add 12" says that about twelve more runs of
+each case would probably decide it. With fewer than {least} runs all is open. A claim agrees if all
+its relations hold and disagrees if one fails; otherwise, or if some were not run, it is open.
 
 The runs of a seed have the same network and users, so intervals compare seed by seed.
 
@@ -349,6 +351,7 @@ def page(paper: Paper, found: Mapping[str, Found], origin: Origin) -> str:
     origin_text = ORIGIN.format(
         name=paper.name,
         version=lab.__version__,
+        least=MIN_RUNS,
         stacks=", ".join(found),
         elsewhere=f" and in [{paper.name}_sensitivity.md]({paper.name}_sensitivity.md)"
         if paper.name in SWEEPS

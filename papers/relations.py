@@ -5,12 +5,13 @@ A number has one value per run, that is, per random seed. Runs with the same see
 because they have the same network and users. Confidence intervals are therefore computed by
 resampling seeds and not single values.
 
-    a > b       holds if the 95 % interval of the ratio of the means a/b is above 1
-                (`lab.results.statistics`), fails if it is below 1, and is open otherwise
-    a >= b      fails if the interval is below 1, holds otherwise
-    a <= b      fails if the interval is above 1, holds otherwise
-    a ~ b       holds if the means differ by at most 5 % of the larger one, fails otherwise
-    every a >= b, every a <= b      hold if they are true for every single run, fail otherwise
+A relation is true if its margins are positive (`lab.results.statistics`, docs/definitions.md):
+
+    a > b, a >= b   a - b of the means; > is false if they are equal
+    a <= b          b - a
+    a ~ b           a - 0.95 b and b - 0.95 a: they differ by at most 5 % of the larger one
+    every a >= b, every a <= b      true for every single run: one run can refute it, and it holds
+                                    if at least five runs keep it
 """
 
 from __future__ import annotations
@@ -19,12 +20,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from lab.results.statistics import mean, ratio_interval
+from lab.results.statistics import MIN_RUNS, Judgement, difference, judged, mean
 
 Numbers = Mapping[str, float]
 Found = Mapping[str, Sequence[Numbers]]  # case -> the numbers of each seed
 Operator = Literal[">", ">=", "<=", "~"]
-Verdict = Literal["holds", "open", "fails"]
 ABOUT = 0.05
 
 
@@ -47,7 +47,7 @@ class Quantity(Protocol):
 
 
 class Judged(Protocol):
-    """A statement about measured numbers. It holds, fails or is open (not significant).
+    """A statement about measured numbers. It holds, fails or is open.
 
     In all methods, `found` has the numbers of all runs by case (experiment).
     """
@@ -55,8 +55,8 @@ class Judged(Protocol):
     def cases(self) -> frozenset[str]:
         """Return the names of the cases (experiments) whose runs the statement needs."""
 
-    def verdict(self, found: Found) -> Verdict:
-        pass
+    def judgement(self, found: Found) -> Judgement:
+        """Return whether the statement holds, fails or is open, by `lab.results.statistics`."""
 
     def shown(self, found: Found) -> str:
         """Return the statement as text, including the measured values."""
@@ -131,18 +131,13 @@ class Relation:
     def cases(self) -> frozenset[str]:
         return self.left.cases() | self.right.cases()
 
-    def verdict(self, found: Found) -> Verdict:
-        """Return "holds", "fails" or "open". The module docstring has the rules."""
+    def judgement(self, found: Found) -> Judgement:
         left, right = self.left.of(found), [each * self.times for each in self.right.of(found)]
         if self.operator == "~":
-            difference, larger = abs(mean(left) - mean(right)), max(mean(left), mean(right))
-            return "holds" if difference <= ABOUT * larger else "fails"
-        low, high = _interval(left, right)
-        if high < 0:
-            return "holds" if self.operator == "<=" else "fails"
-        if low > 0:
-            return "fails" if self.operator == "<=" else "holds"
-        return "open" if self.operator == ">" else "holds"
+            near = 1 - ABOUT
+            return judged((difference(left, right, near), difference(right, left, near)))
+        larger, smaller = (right, left) if self.operator == "<=" else (left, right)
+        return judged([difference(larger, smaller, is_strict=self.operator == ">")])
 
     def shown(self, found: Found) -> str:
         right = self.right.shown(found, self.times)
@@ -164,10 +159,12 @@ class Every:
         values = self.value.of(found)
         return min(values) if self.operator == ">=" else max(values)
 
-    def verdict(self, found: Found) -> Verdict:
-        worst = self._worst(found)
+    def judgement(self, found: Found) -> Judgement:
+        worst, n = self._worst(found), len(self.value.of(found))
         kept = worst >= self.limit if self.operator == ">=" else worst <= self.limit
-        return "holds" if kept else "fails"
+        if not kept:
+            return Judgement("fails")
+        return Judgement("holds") if n >= MIN_RUNS else Judgement("open", MIN_RUNS - n)
 
     def shown(self, found: Found) -> str:
         """Return the statement as text, including the value of the worst run."""
@@ -181,14 +178,6 @@ def within(
     """Return two relations that together say: `value` is between `least` and `most` times
     `base`."""
     return Relation(value, ">=", base, least), Relation(value, "<=", base, most)
-
-
-def _interval(left: list[float], right: list[float]) -> tuple[float, float]:
-    """Return the 95 % interval (low, high) of the change in percent from the mean of `right` to the
-    mean of `left`. A single run decides nothing: the interval is then (-1, 1), which contains 0."""
-    if min(len(left), len(right)) < 2:
-        return -1.0, 1.0
-    return ratio_interval(right, left, paired=len(left) == len(right))
 
 
 def _factor(times: float) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from lab.cli.terminal import Terminal
+from lab.results.statistics import MIN_RUNS
 from lab.run.outcome import EXIT_INTERRUPTED
 from lab.scenario.engine_table import STACKS
 from papers.emulated_runs import reproduce_in_emulation
@@ -28,7 +29,7 @@ from papers.runs import (
     vary,
 )
 
-QUICK = 3  # seeds
+QUICK = MIN_RUNS  # seeds; fewer decide nothing
 TRIAL = Trial()
 
 
@@ -42,7 +43,7 @@ def main(
     """Repeat a paper's experiments in the simulator, and write the results to a Markdown page.
     Return the exit code.
 
-    `name` is the paper. Each experiment is run `repeat` times. The default is 10, or 3 if `quick`
+    `name` is the paper. Each experiment is run `repeat` times. The default is 10, or 5 if `quick`
     is True. `stack` is the version of Multipath TCP; by default, each version is used. Runs that
     exist already are not repeated. After an interruption the page is unchanged.
     """

@@ -14,12 +14,12 @@ from statistics import pstdev
 
 from lab.frame import Frame
 from lab.results.documents import FinishedRun
-from lab.results.statistics import mean
+from lab.results.statistics import Judgement, judged, mean, share_between
 from lab.results.tables import markdown_table
 from lab.run.reading import read_frames
 from lab.summaries import settled_s
 from papers.base import PAYLOAD, Case, Claim, Paper, average, joined
-from papers.relations import Constant, Every, Found, Numbers, Relation, Value, Verdict
+from papers.relations import Constant, Every, Found, Numbers, Relation, Value
 
 # Experiments and measured numbers
 
@@ -156,14 +156,15 @@ class Halved:
     def cases(self) -> frozenset[str]:
         return frozenset({self.case})
 
-    def _share(self, found: Found) -> float:
-        return mean([float(each["total"] < 0.75 * self.whole_mbps) for each in found[self.case]])
+    def _halved(self, found: Found) -> int:
+        return sum(each["total"] < 0.75 * self.whole_mbps for each in found[self.case])
 
-    def verdict(self, found: Found) -> Verdict:
-        return "holds" if self.least <= self._share(found) <= self.most else "fails"
+    def judgement(self, found: Found) -> Judgement:
+        n = len(found[self.case])
+        return judged(share_between(self._halved(found), n, self.least, self.most))
 
     def shown(self, found: Found) -> str:
-        share = f"{self._share(found):.0%} of the runs of {self.case}"
+        share = f"{self._halved(found) / len(found[self.case]):.0%} of the runs of {self.case}"
         return f"{share}, {self.least:.0%} to {self.most:.0%}"
 
 

@@ -22,7 +22,8 @@ of the page. Charts show how many of a claim's relations hold.
 
 Made by `./run_lab.sh reproduce {name} --sensitivity{options}` with version {version} of the lab
 ({commits}), in the simulator, seeds 1 to {seeds}, {stacks}, {runs} runs, which took {minutes:.0f}
-minutes on {processors} processors. Claims with many cases are judged with some of their relations.
+minutes on {processors} processors. Of claims with many cases only some relations are run. Such a
+claim is open even if these hold.
 """
 ByPoint = Sequence[Found]  # the numbers of all runs, for each value of the setting
 
@@ -85,8 +86,8 @@ def figure(sweep: Sweep, found: Mapping[str, Mapping[str, ByPoint]]) -> str:
 
 
 def _held(claim: Claim, found: Found) -> float:
-    verdicts = [each.verdict(found) for each in claim.relations]
-    return 100 * verdicts.count("holds") / len(verdicts)
+    said = [each.judgement(found).said for each in claim.relations]
+    return 100 * said.count("holds") / len(said)
 
 
 def _table(sweep: Sweep, by_point: ByPoint) -> str:

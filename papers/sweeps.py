@@ -91,9 +91,7 @@ def with_cases(
     must be True for all cases (experiments) of a relation."""
     wanted = set(names)
     return tuple(
-        replace(
-            claim, relations=tuple(each for each in claim.relations if all(map(fits, each.cases())))
-        )
+        claim.part(lambda each: all(map(fits, each.cases())))
         for claim in claims
         if claim.name in wanted
     )

@@ -1,5 +1,8 @@
 """Ben(M) of MPTCP-LA, eq (1), on vectors."""
 
+import math
+
+import numpy as np
 import pytest
 
 from papers.mptcp_la_benefit import benefit
@@ -26,5 +29,10 @@ def test_vectors(single, multipath, expected):
 
 
 def test_without_a_path_that_carries_anything_it_is_undefined():
-    assert benefit(10, (0, 0)) is None
-    assert benefit(10, ()) is None
+    assert math.isnan(benefit(10, (0, 0)))
+    assert math.isnan(benefit(10, ()))
+
+
+def test_many_values_at_once():
+    got = benefit(np.array([94, 30, 10]), [[50, 40, 0], [50, 10, 0]])
+    assert got.tolist() == pytest.approx([0.88, -0.25, math.nan], nan_ok=True)

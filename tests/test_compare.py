@@ -127,7 +127,7 @@ def test_for_some_metrics_less_is_better_and_for_some_neither():
         assert verdict(few, many, compare.direction(neither)).startswith("higher by 95 % [")
 
 
-OPEN = "not enough runs to tell this from chance"
+OPEN = "open, not enough runs to tell this from chance"
 SPREADS = {  # total in Mb/s, by seed
     "a few percent": lambda rng, n: rng.normal(14, 0.4, n),
     "long tail": lambda rng, n: 10 + rng.exponential(2, n),

@@ -79,10 +79,17 @@ def test_a_goal_is_judged_by_the_means_and_only_where_the_metric_belongs():
         ("sim", "short"): [sampled(0, completion_s=1.2)],
     }
     page = crosscheck.section(GOALS, found, "")
-    assert "| long | total | 10.00 | 10.40 | +4 % | 5 %: met | independent |" in page
-    assert "| short | time | 1.00 | 1.20 | +20 % | 15 %: not met | independent |" in page
+    assert "| long | total | 10.00 | 10.40 | +4 % | 5 %: met, open, add 4 | independent |" in page
+    assert (
+        "| short | time | 1.00 | 1.20 | +20 % | 15 %: not met, open, add 4 | independent |" in page
+    )
     assert page.count("| independent |") == 2
-    assert "1 of 2 rows meet their goal." in page
+    assert "1 of 2 rows meet their goal in the means; 2 are open" in page
+    many = {key: each * 5 for key, each in found.items()}
+    page = crosscheck.section(GOALS, many, "")
+    assert "| +4 % | 5 %: met | " in page
+    assert "| +20 % | 15 %: not met | " in page
+    assert "1 of 2 rows meet their goal in the means; 0 are open" in page
     assert "Runs of 20 or 5 s" in page
 
 
@@ -92,7 +99,7 @@ def test_what_one_engine_did_not_measure_is_not_judged():
     found["sim", "short"] = [sampled(0, completion_s=None)]
     page = crosscheck.section(GOALS, found, "")
     assert "| short | time | 1.00 | - | - | - | independent |" in page
-    assert "0 of 0 rows meet their goal." in page
+    assert "0 of 0 rows meet their goal in the means" in page
 
 
 @pytest.mark.parametrize(

@@ -50,17 +50,25 @@ def cells(text: str, start: str) -> list[str]:
 @pytest.mark.parametrize(
     ("emulated", "simulated", "difference", "result"),
     [
-        ([10, 10], [10.5, 10.5], "+5 %", "within 5 %"),
-        ([10, 10], [9.2, 9.2], "-8 %", "within 10 %"),
-        ([10, 10], [12, 12], "+20 %", "beyond"),
-        ([10, 13], [12, 14], "+13 %", "beyond, ranges overlap"),
+        ([10] * 5, [10.5] * 5, "+5 %", "within 5 %"),
+        ([10] * 5, [9.2] * 5, "-8 %", "within 10 %"),
+        ([10] * 5, [12] * 5, "+20 %", "beyond"),
+        ([10] * 4, [10] * 4, "+0 %", "within 5 %, open, add 1"),
+        ([10, 13], [12, 14], "+13 %", "beyond, open, add 3"),
+        ([10, 11, 12, 13, 14], [11, 12, 13, 14, 15], "+8 %", "within 10 %"),
+        (
+            [10, 11, 12, 13, 14],
+            [12, 11, 12.5, 14, 13.5],
+            "+5 %",
+            "within 5 %, open, add 200 or more",
+        ),
         ([0, 0], [0.004, 0], "-", "within 5 %"),
-        ([0, 0], [1, 1], "-", "beyond"),
+        ([0] * 5, [1] * 5, "-", "beyond"),
         ([], [1], "-", "not judged"),
         ([1], [], "-", "not judged"),
         ([10, 10], [6, 14], "+0 %", "not steady"),
         ([10, 10], [12, 18], "+50 %", "not steady"),
-        ([10, 10], [15, 19], "+70 %", "beyond"),
+        ([10] * 6, [15, 19] * 3, "+70 %", "beyond"),
     ],
 )
 def test_the_class_of_a_difference(emulated, simulated, difference, result):
@@ -68,7 +76,7 @@ def test_the_class_of_a_difference(emulated, simulated, difference, result):
 
 
 def test_only_equal_seeds_are_compared_but_all_say_whether_a_row_is_steady():
-    assert judged({2: 10}, {1: 12, 2: 10.2, 3: 11}) == ("+2 %", "within 5 %")
+    assert judged({2: 10}, {1: 12, 2: 10.2, 3: 11}) == ("+2 %", "within 5 %, open, add 4")
     assert judged({2: 10}, {1: 20, 2: 10.2, 3: 11}) == ("+2 %", "not steady")
     assert judged({4: 10}, {1: 12, 2: 10, 3: 11}) == ("-", "not judged")
 
@@ -129,10 +137,11 @@ def test_the_share_of_steady_rows_within_ten_percent_is_stated():
         *compared("pooling", "none", [10], [10]),
         *compared("campus", "none", [10], [20]),
         *compared("two_paths", "none", [10, 10], [5, 15]),
+        *compared("fat_tree", "none", [10] * 5, [10] * 5),
     ]
     text = page_text(found, {})
-    assert "4 within 5 %, 0 within 10 %, 1 beyond, 1 not steady, 0 not judged" in text
-    assert "Of 5 steady rows, 80 % are within 10 %." in text
+    assert "6 within 5 %, 0 within 10 %, 1 beyond, 1 not steady, 0 not judged" in text
+    assert "Of 7 steady rows, 86 % are within 10 % in the means, and 2 are decided" in text
 
 
 def test_a_refused_scenario_is_listed_with_the_reason():
@@ -161,8 +170,8 @@ def test_a_time_is_compared_only_if_every_file_arrived():
 
 
 def test_reasons_belong_to_rows_beyond_ten_percent():
-    rows = compared("pooling", "none", [10] * 3, [20] * 3)
-    rows += compared("campus", "none", [10] * 3, [10] * 3)
+    rows = compared("pooling", "none", [10] * 5, [20] * 5)
+    rows += compared("campus", "none", [10] * 5, [10] * 5)
     text = page_text(rows, {"pooling/none": "for a start", "campus": "never shown"})
     assert cells(text, "| pooling | none | total")[-2:] == ["beyond", "for a start"]
     assert cells(text, "| campus | none | total")[-2:] == ["within 5 %", "-"]
@@ -179,8 +188,8 @@ def test_a_run_made_later_replaces_its_own_figures_and_leaves_the_others(tmp_pat
     made = [run("pooling", "none", "sim", seed, 10.8) for seed in (1, 2, 3)]
     second = with_new(read_figures(file), made, order)
     text = page_text(second, {})
-    assert "| campus | none | total | 1.00 | 1.00 | +0 % | within 5 % | - |" in text
-    assert "(10.80 to 10.80) | +8 % | within 10 % | - |" in text
+    assert "| campus | none | total | 1.00 | 1.00 | +0 % | within 5 %, open, add 4 | - |" in text
+    assert "(10.80 to 10.80) | +8 % | within 10 %, open, add 2 | - |" in text
     assert [each.case for each in second] == [order[0]] * 2 + [order[1]] * 6
     assert with_new(second, [], order) == second
 

@@ -47,7 +47,10 @@ def command(engines, tmp_path):
 def test_both_engines_run_each_case_with_the_same_settings(command, tmp_path):
     assert command("testbed_wifi_lte")
     text = (tmp_path / "page.md").read_text()
-    assert "| testbed_wifi_lte | none | total | 4.00 | 4.00 | +0 % | within 5 % | - |" in text
+    assert (
+        "| testbed_wifi_lte | none | total | 4.00 | 4.00 | +0 % | within 5 %, open, add 4 | - |"
+        in text
+    )
     assert "| testbed_wifi_lte | meter_throttling | wifi1 | 2.50 | 2.50 |" in text
     folders = {path.parent for path in (tmp_path / "runs").rglob("result.json")}
     assert {path.relative_to(tmp_path / "runs").as_posix() for path in folders} == {

@@ -69,6 +69,17 @@ def test_a_claim_keeps_the_relations_whose_cases_fit():
     part = restricted("mp_sdn", claim, {}, {})
     assert (len(part.part.relations), len(claim.relations)) == (8, 12)
     assert all("-40-" in case or "-80-" in case or "-0-" in case for case in part.cases)
+    assert part.not_run == [
+        f"down-{share}-{strategy}-{cc}"
+        for share in (20, 60)
+        for strategy in ("meter_throttling",)
+        for cc in ("olia", "reno")
+    ]
+    found = {case: [{"T": 60.0}] * 5 for case in part.cases}
+    (equal,) = chosen("mp_sdn", ["1"])
+    part_of_1 = restricted("mp_sdn", equal, {}, {}).part
+    assert part_of_1.not_run == len(equal.relations) - len(part_of_1.relations) == 4
+    assert part.part.part(lambda each: each.operator == "~").verdict(found) == "open"
     refused = restricted("mp_sdn", claim, {"down-80-none-olia": "there is no olia"}, {})
     assert (len(refused.part.relations), refused.refused) == (6, "there is no olia")
 
@@ -119,9 +130,9 @@ def tiny(lab, monkeypatch, tmp_path):  # noqa: F811
         entry = replace(engine_table.ENGINES[name], schedulers=("linux",), real_time=name == "fake")
         monkeypatch.setitem(engine_table.ENGINES, name, entry)
 
-    def check(*names):
-        runs = PairedRuns(2, tmp_path / "runs", Terminal(), None, PAIR)
-        return reproduce_in_emulation("tiny", names, runs, tmp_path)
+    def check(*names, repeat=5, pages="."):
+        runs = PairedRuns(repeat, tmp_path / "runs", Terminal(), None, PAIR)
+        return reproduce_in_emulation("tiny", names, runs, tmp_path / pages)
 
     return check
 
@@ -134,9 +145,13 @@ def test_each_claim_has_the_verdict_of_both_engines(tiny, tmp_path):
         f"| 1 | S, judged | The pipe carries 2 | 1 of 1 | agrees | agrees | {figures} | {figures} |"
         in text
     )
+    assert tiny(repeat=2, pages="few")
+    few = (tmp_path / "few" / "tiny_mininet.md").read_text()
+    figures = "0 of 1: T(pipe) 2 ~ 2 (open, add 3)"
+    assert f"| 1 of 1 | open | open | {figures} | {figures} |" in few
     assert "| 3 | Far too long | outside the chosen set; its 1 cases take 0.0 h" in text
-    assert "| pipe | 1 | 1 | 2 of 2 | 2 of 2 | fake on Linux" in text
-    assert len(list((tmp_path / "runs" / "tiny").rglob("result.json"))) == 8
+    assert "| pipe | 1 | 1 | 5 of 5 | 5 of 5 | fake on Linux" in text
+    assert len(list((tmp_path / "runs" / "tiny").rglob("result.json"))) == 20
 
 
 def test_a_named_claim_runs_its_own_cases_and_leaves_the_other_rows(tiny, tmp_path):
@@ -160,7 +175,7 @@ def test_a_case_that_the_emulation_refuses_makes_no_verdict(tiny, monkeypatch, t
     assert tiny()
     text = (tmp_path / "tiny_mininet.md").read_text()
     reason = "cc 'lia' on engine 'fake': it has one. Choose from: reno"
-    assert f"| 0 of 1; refused: {reason} | refused | refused | - | - |" in text
+    assert f"| 0 of 1; not run: pipe; refused: {reason} | refused | refused | - | - |" in text
     assert f"| pipe | - | - | refused: {reason} | - | - |" in text
     assert not (tmp_path / "runs" / "tiny" / "slow" / "pipe").exists()
 
@@ -178,7 +193,7 @@ def test_a_case_with_overloaded_runs_only_makes_no_verdict(tiny, monkeypatch, tm
     assert tiny()
     text = (tmp_path / "tiny_mininet.md").read_text()
     assert "| not judged: no valid run of 1 cases, such as pool | " in text
-    assert "| pool | 1 | 1 | 0 of 2; 2 overloaded: too busy | 2 of 2 |" in text
+    assert "| pool | 1 | 1 | 0 of 5; 5 overloaded: too busy | 5 of 5 |" in text
 
 
 def mark(outcome: Outcome, values) -> Outcome:
@@ -195,7 +210,7 @@ def test_a_run_without_the_numbers_of_the_paper_is_left_out(tiny, monkeypatch, t
     monkeypatch.setitem(PAPERS, "tiny", replace(PAPERS["tiny"], measure=too_short))
     assert tiny("1")
     text = (tmp_path / "tiny_mininet.md").read_text()
-    assert "0 of 2; 2 not measured: ZeroDivisionError: mean of nothing" in text
+    assert "0 of 5; 5 not measured: ZeroDivisionError: mean of nothing" in text
     assert "not judged: no valid run of 1 cases, such as pipe" in text
 
 
@@ -205,7 +220,7 @@ def test_an_interruption_leaves_the_page_and_keeps_the_runs(tiny, monkeypatch, t
     def interrupted(self, job):
         outcome = run_one(self, job)
         made.append(job.engine)
-        if len(made) == 6:
+        if len(made) == 15:
             return replace(mark(outcome, {"status": "interrupted"}), exit_code=EXIT_INTERRUPTED)
         return outcome
 
@@ -213,7 +228,7 @@ def test_an_interruption_leaves_the_page_and_keeps_the_runs(tiny, monkeypatch, t
     assert tiny() is None
     assert not (tmp_path / "tiny_mininet.md").exists()
     assert tiny()
-    assert made == ["slow"] * 4 + ["fake"] * 2 + ["fake"] * 3
+    assert made == ["slow"] * 10 + ["fake"] * 5 + ["fake"] * 6
 
 
 def test_options_of_the_emulation_are_refused_in_the_simulator(lab, committed):  # noqa: F811

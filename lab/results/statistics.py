@@ -6,14 +6,20 @@ know about the bootstrap", The American Statistician 69, 2015, section 3.2, "exp
 
 Each metric is judged alone. If twenty metrics do not really differ, one of them is still expected
 to be reported as different (5 %).
+
+A statement about runs, such as "a is at most 1.1 b", is judged by its margins: numbers that are
+positive if it is true and negative if it is not, here 1.1 b - a. It holds if every 95 % interval of
+a margin is on the positive side, fails if one is on the negative side, and is open otherwise. With
+fewer than `MIN_RUNS` runs it is open. docs/definitions.md states how often this rule is wrong.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, Literal
 
 from lab.errors import MachineLacks
 
@@ -23,6 +29,7 @@ MAX_RATIO = 1000
 RESAMPLES = 4999
 MOST_VALUES = 1_000_000  # of resamples in memory at once
 CONFIDENCE = 0.95
+NORMAL = 1.959964  # 97.5 % of normal values are smaller
 WORDS = {  # by direction: 1 where more is better, -1 where less is better, 0 where neither is
     1: ("better", "worse"),
     -1: ("worse", "better"),
@@ -64,6 +71,130 @@ class Verdict:
 
     text: str
     short: str
+
+
+Decision = Literal["holds", "open", "fails"]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Whether a statement about runs holds, fails or is open.
+
+    `added` is the number of further runs that would probably decide an open statement, at most
+    `MAX_ADDED_RUNS`.
+    """
+
+    said: Decision
+    added: int = 0
+
+    @property
+    def text(self) -> str:
+        """The decision, such as `fails` or `open, add 12`."""
+        return f"open, {_more(self.added)}" if self.said == "open" else self.said
+
+
+@dataclass(frozen=True)
+class Margin:
+    """A number that is positive if a statement is true and negative if it is false, with its 95 %
+    interval from `low` to `high`, from `n` runs.
+
+    If the number is 0, the statement is true, or false if `is_strict`. Only an interval without
+    width shows that: numbers with few values, such as counts of collisions, often end at 0.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+    is_strict: bool = False
+
+    @property
+    def judgement(self) -> Judgement:
+        if self.n < MIN_RUNS:
+            return Judgement("open", MIN_RUNS - self.n)
+        if self.low == self.high == 0:
+            return Judgement("fails" if self.is_strict else "holds")
+        if self.low > 0:
+            return Judgement("holds")
+        if self.high < 0:
+            return Judgement("fails")
+        return Judgement("open", _added(self.n, self.high - self.low, self.value))
+
+
+def judged(margins: Iterable[Margin]) -> Judgement:
+    """Judge a statement that is true if all its margins are positive. The module docstring has the
+    rule."""
+    found = [each.judgement for each in margins]
+    if any(each.said == "fails" for each in found):
+        return Judgement("fails")
+    added = [each.added for each in found if each.said == "open"]
+    return Judgement("open", max(added)) if added else Judgement("holds")
+
+
+def difference(
+    larger: Sequence[float], smaller: Sequence[float], times: float = 1.0, is_strict: bool = False
+) -> Margin:
+    """Return the margin of "the mean of `larger` is at least `times` the mean of `smaller`" (with
+    `is_strict`: it is larger).
+
+    If there are as many values of both, the n-th values belong together, because they are of the
+    same seed.
+    """
+    n, value = min(len(larger), len(smaller)), mean(larger) - times * mean(smaller)
+    if n < MIN_RUNS:
+        return Margin(value, value, value, n, is_strict)
+    return Margin(value, *_interval(tuple(larger), tuple(smaller), times), n, is_strict)
+
+
+@lru_cache(maxsize=1 << 14)  # a page judges each relation several times
+def _interval(
+    larger: tuple[float, ...], smaller: tuple[float, ...], times: float
+) -> tuple[float, float]:
+    if len(larger) == len(smaller):
+        pairs = zip(larger, smaller, strict=True)
+        margins = [first - times * second for first, second in pairs]
+        return _bootstrap((margins,), lambda found, axis: found.mean(axis=axis))
+
+    def statistic(first: Any, second: Any, axis: int) -> Any:
+        return first.mean(axis=axis) - times * second.mean(axis=axis)
+
+    return _bootstrap((larger, smaller), statistic)
+
+
+def resampled(n: int, statistic: Callable[[Any], Any], is_strict: bool = False) -> Margin:
+    """Return a margin that is computed from `n` runs together, such as the median of several means.
+
+    `statistic` gets an array whose last axis has `n` numbers of runs, from 0, some of them several
+    times. It returns the margin for each entry of the other axes.
+    """
+    import numpy  # imported here, as the command line starts faster without it
+
+    value = float(statistic(numpy.arange(n)))
+    if n < MIN_RUNS:
+        return Margin(value, value, value, n, is_strict)
+    interval = _bootstrap((range(n),), lambda found, axis: statistic(found.astype(int)))
+    return Margin(value, *interval, n, is_strict)
+
+
+def wilson(hits: int, n: int) -> tuple[float, float]:
+    """Return the 95 % interval (low, high) of a share of which `hits` of `n` runs are a sample
+    (E. B. Wilson, "Probable inference", Journal of the American Statistical Association 22,
+    1927)."""
+    share, spread = hits / n, NORMAL**2 / n
+    middle = (share + spread / 2) / (1 + spread)
+    half = math.sqrt(spread * (share * (1 - share) + spread / 4)) / (1 + spread)
+    return middle - half, middle + half
+
+
+def share_between(hits: int, n: int, least: float, most: float) -> tuple[Margin, Margin]:
+    """Return the margins of "the share of runs that hit is between `least` and `most`", of which
+    `hits` of `n` did."""
+    low, high = wilson(hits, n)
+    share = hits / n
+    return (
+        Margin(share - least, low - least, high - least, n),
+        Margin(most - share, most - high, most - low, n),
+    )
 
 
 def mean(values: Sequence[float]) -> float:
@@ -125,8 +256,7 @@ def verdict(
         words = f"{WORDS[direction][change < 0]} by {_percent(abs(change))} %"
         short = f"{words} [{_percent(near)}, {_percent(far)}]"
         return Verdict(f"{short}, n = {n}", short)
-    needed = n * ((high - low) / 2 / abs(change)) ** 2 if change else math.inf
-    added = max(1, math.ceil(min(needed, n + MAX_ADDED_RUNS)) - n)
+    added = _added(n, high - low, change)
     return _open(f"{round(change):+d} % [{round(low)}, {round(high)}]", n, added)
 
 
@@ -135,9 +265,19 @@ def _same(n: int) -> Verdict:
 
 
 def _open(change: str, n: int, added: int) -> Verdict:
-    more = f"add {added}" if added < MAX_ADDED_RUNS else f"add {MAX_ADDED_RUNS} or more"
-    text = f"{change}, n = {n}: not enough runs to tell this from chance, {more}"
-    return Verdict(text, f"not clear, {change}")
+    text = f"{change}, n = {n}: open, not enough runs to tell this from chance, {_more(added)}"
+    return Verdict(text, f"open, {change}")
+
+
+def _added(n: int, width: float, distance: float) -> int:
+    """Return how many runs to add to `n` until an interval of this width, around a value at this
+    distance from the limit, probably does not reach the limit. Intervals shrink as 1/sqrt(n)."""
+    needed = n * (width / 2 / abs(distance)) ** 2 if distance else math.inf
+    return max(1, math.ceil(min(needed, n + MAX_ADDED_RUNS)) - n)
+
+
+def _more(added: int) -> str:
+    return f"add {added}" if added < MAX_ADDED_RUNS else f"add {MAX_ADDED_RUNS} or more"
 
 
 def _percent(value: float) -> str:
