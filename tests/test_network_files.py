@@ -547,7 +547,11 @@ BOMB = '<!DOCTYPE b [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a
             zoo(PLACES, [("0", "1", {"LinkSpeed": "fast", "LinkSpeedUnits": "G"})]),
             "LinkSpeed 'fast' is not a number",
         ),
-        (zoo(PLACES, ZOO[3:]), "no path leads from 'ue1' over 'NewYork' to its server 'srv1'"),
+        (
+            zoo(PLACES, ZOO[3:]),
+            "topology.users: no path leads from 'ue1' to its server 'srv1': the network has several "
+            "parts, and that of 'ue1' is ue1, New York, Washington DC, Zürich, Chicago 4",
+        ),
     ],
 )  # fmt: skip
 def test_a_wrong_graphml_file_is_one_line(text, wrong, tmp_path):

@@ -469,6 +469,15 @@ def test_the_list_of_topologies_has_each_kind_of_file_with_its_keys(key):
     assert shown == row["params"] == [*KEYS[key].model_fields]
 
 
+def test_links_without_rate_or_delay_are_counted(mininet, tmp_path):
+    path = scenario(tmp_path, SHAPES, topo="diamond")
+    said = lab("check", path).output
+    assert "network: 4 of 6 links: rate 6 Mb/s (rate_mbps)" in said
+    assert "network: 4 of 6 links: no delay" in said
+    said = lab("check", path, "--set", "topology.rate_mbps=null").output
+    assert "network: 4 of 6 links: no limit of the rate" in said
+
+
 def test_options_of_nodes_in_a_drawing_are_named():
     host = {"hostname": "h1", "nodeNum": 1, "sched": "host", "ip": "10.9.9.9", "startCommand": "x"}
     switch = {"hostname": "s1", "nodeNum": 1, "switchType": "default", "controllers": ["c0"]}

@@ -46,14 +46,16 @@ class _Hosts(Part):
         return Roles(self.users, self.servers, self.multipath, self.subflows)
 
     def with_rates(self, read: Found) -> Found:
-        """Return the network with `rate_mbps` at each link without a rate, and say how many."""
+        """Return the network with `rate_mbps` at each link without a rate. Say how many links have
+        none, and how many have no delay."""
         bare = sum("rate_mbps" not in each.shape for each in read.links)
-        if self.rate_mbps is None or not bare:
-            return read
-        rate = {"rate_mbps": self.rate_mbps}
+        rate = {} if self.rate_mbps is None else {"rate_mbps": self.rate_mbps}
         links = (replace(each, shape={**rate, **each.shape}) for each in read.links)
-        text = f"{bare} of {len(read.links)} links: rate {self.rate_mbps:g} Mb/s (rate_mbps)"
-        return replace(read, links=tuple(links)).noted(text)
+        chosen = f"rate {self.rate_mbps:g} Mb/s (rate_mbps)" if rate else "no limit of the rate"
+        still = sum("delay_ms" not in each.shape for each in read.links)
+        rows = ((bare, chosen), (still, "no delay"))
+        notes = (f"{count} of {len(read.links)} links: {text}" for count, text in rows if count)
+        return replace(read, links=tuple(links)).noted(*notes)
 
 
 class Mininet(_Hosts):

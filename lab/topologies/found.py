@@ -109,8 +109,8 @@ def as_params(found: Found, roles: Roles) -> dict[str, object]:
     Hosts without a role are left out, with their links.
     """
     idle = [host for host in found.hosts if host not in (*roles.users, *roles.servers)]
+    _check_paths(found, roles, idle)
     if idle:
-        _check_paths_without(idle, found, roles)
         found = found.noted(f"left out, neither users nor servers: {shown(idle)}")
     named = ids([*roles.users, *roles.servers, *found.switches])
     if changed := [f"{name} is {id}" for name, id in named.items() if name != id]:
@@ -131,13 +131,19 @@ def as_params(found: Found, roles: Roles) -> dict[str, object]:
     }
 
 
-def _check_paths_without(idle: Sequence[str], found: Found, roles: Roles) -> None:
-    """Raise `RequestError` if a user reaches its server only over the hosts `idle`."""
+def _check_paths(found: Found, roles: Roles, idle: Sequence[str]) -> None:
+    """Raise `RequestError` if a user cannot reach its server, or only over the hosts `idle`."""
     near = _neighbours(found, found.hosts)
     without = _neighbours(found, [*roles.users, *roles.servers])
     for n, user in enumerate(roles.users):
         server = roles.servers[n % len(roles.servers)]
-        if user in hops_to(near, server) and user not in hops_to(without, server):
+        if user not in hops_to(near, server):
+            part = hops_to(near, user)
+            raise RequestError(
+                f"users: no path leads from '{user}' to its server '{server}': the network has "
+                f"several parts, and that of '{user}' is {shown(part)}"
+            )
+        if user not in hops_to(without, server):
             between = [host for host in idle if len(near[host]) > 1]
             raise RequestError(
                 f"users: '{user}' reaches its server '{server}' only over {shown(between)}, and "
