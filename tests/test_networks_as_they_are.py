@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -446,6 +447,15 @@ def test_a_way_back_with_other_attributes_is_a_link_of_its_own():
     assert "pairs of directed links that are one link each: 2" in found.notes
     other = text.replace(">5.0</data>", ">7.0</data>", 1)
     assert len(graphml.read("net.graphml", other.encode(), graphml.Defaults()).links) == 3
+
+
+def test_a_key_without_a_type_is_no_warning(recwarn):
+    text = as_graphml(["s1", "s2"], [("s1", "s2", {"rate_mbps": 5})], nx.MultiGraph).decode()
+    other = re.sub(r'(attr.name="rate_mbps") attr.type="double"', r"\1", text)
+    assert other != text
+    found = graphml.read("net.graphml", other.encode(), graphml.Defaults())
+    assert found.links[0].shape["rate_mbps"] == 5
+    assert not recwarn.list
 
 
 def test_attributes_of_graphml_that_the_lab_does_not_use_are_named():

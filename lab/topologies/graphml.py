@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -109,7 +110,8 @@ def _parsed(name: str, content: bytes) -> Any:
     import networkx as nx  # takes 0.1 s, for these files only
 
     try:
-        graph = nx.read_graphml(io.BytesIO(content), force_multigraph=True)
+        with warnings.catch_warnings(action="ignore"):  # a key without a type is a text, as here
+            graph = nx.read_graphml(io.BytesIO(content), force_multigraph=True)
     except Exception as error:  # networkx raises whatever happens while it reads
         raise RequestError(
             f"read {name}: it is no GraphML: {str(error) or type(error).__name__}"
