@@ -12,6 +12,7 @@ from flask import Blueprint, Response, current_app, request
 from pydantic import Field
 
 from dashboard import (
+    batch_plan,
     comparison,
     exports,
     finished,
@@ -27,7 +28,8 @@ from dashboard import (
 )
 from dashboard.base.errors import Problem
 from dashboard.base.requests import Body, body, folder_of, points, store
-from dashboard.batches import Batches, BatchRequest
+from dashboard.batch_plan import BatchRequest
+from dashboard.batches import Batches
 from dashboard.network import answers
 from dashboard.runs import Launcher, StartRequest
 from lab import __version__
@@ -297,19 +299,55 @@ def batches() -> Any:
 @route(
     "POST",
     "/api/batches",
-    "Start several runs: strategies x values of one key x seeds.",
+    "Start several runs: strategies x values of keys x seeds, or the points of a sweep file.",
     body=BatchRequest,
     status=201,
 )
 def start_batch() -> Any:
-    batch = body(BatchRequest)
-    loading.refuse_code_paths(batch.model_dump(mode="json"), "start the batch")
-    return {"id": _batches().start(batch), "url": "/runs"}
+    return {"id": _batches().start(body(BatchRequest)), "url": "/runs"}
+
+
+@route(
+    "POST",
+    "/api/batches/check",
+    "Check a batch, and count its runs. Start nothing. The `field` of an error is the wrong one.",
+    body=BatchRequest,
+)
+def check_batch() -> Any:
+    found = batch_plan.checked(body(BatchRequest))
+    return {
+        "runs": found.count,
+        "strategies": len(found.strategies),
+        "points": len(found.points),
+        "repeats": found.repeats,
+        "note": found.note,
+    }
+
+
+@route(
+    "POST",
+    "/api/batches/estimate",
+    "Estimate the time and the disk that a batch takes here, by trying some of its runs.",
+    body=BatchRequest,
+)
+def estimate_batch() -> Any:
+    return _batches().estimate(body(BatchRequest))
 
 
 @route("POST", "/api/batches/{id}/stop", "Start no more runs, stop the running ones.", status=202)
 def stop_batch(id: str) -> Any:
     _batches().stop(id)
+    return {}
+
+
+@route(
+    "POST",
+    "/api/batches/{id}/continue",
+    "Make the runs that a batch lacks, and repeat those that failed or were stopped.",
+    status=202,
+)
+def continue_batch(id: str) -> Any:
+    _batches().resume(id)
     return {}
 
 
@@ -452,6 +490,10 @@ def worksheet(id: str) -> Any:
 
 
 def requested_runs() -> list[str]:
+    """Return the ids in ?runs=A,B; with ?batch=ID, those of the runs of this batch that have a
+    result."""
+    if batch_id := request.args.get("batch"):
+        return _batches().ended(batch_id)
     return [each for each in request.args.get("runs", "").split(",") if each]
 
 

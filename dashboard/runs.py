@@ -63,7 +63,8 @@ class StartRequest(Body):
 
 @dataclass
 class Child:
-    """A run that the server started: its process and its run folder.
+    """A run that the server started: its process and its run folder. Or a batch: a process that
+    makes `runs` runs at once; then `folder` has the id of the batch as its name, and is not there.
 
     `errors` is the file to which the process writes its standard error. When the process has ended,
     `text` has the content of this file, without the prefix `error: `.
@@ -72,6 +73,7 @@ class Child:
     process: subprocess.Popen[bytes]
     folder: Path
     errors: IO[bytes]
+    runs: int = 1
     waiter: threading.Thread = field(init=False)
     text: str = ""
 
@@ -106,6 +108,7 @@ class Launcher:
         self._children: dict[str, Child] = {}
         self._mutex = threading.RLock()
         self._ends = False
+        self._estimating: subprocess.Popen[bytes] | None = None
 
     def start(self, request: StartRequest) -> str:
         """Check the request, start the run and return its id.
@@ -121,7 +124,7 @@ class Launcher:
         runs are in progress or the run cannot start.
         """
         with self._mutex:
-            self._refuse_too_many(scenario, 1)
+            self._refuse_too_many(scenario.name, 1)
             folder = new_folder(scenario, runs=self._store.runs_folder)
             child = self.launch([*argv, "--quiet", "--out", str(folder)], folder)
         self._wait_for_start(child)
@@ -135,7 +138,7 @@ class Launcher:
         a `Problem` if too many runs are in progress or a run cannot start.
         """
         with self._mutex:
-            self._refuse_too_many(lanes[0][0], len(lanes))
+            self._refuse_too_many(lanes[0][0].name, len(lanes))
             folders = [new_folder(each, runs=self._store.runs_folder) for each, _ in lanes]
             names = {LANES: ",".join(each.name for each in folders)}
             children = [
@@ -151,6 +154,53 @@ class Launcher:
                     interrupt(child.process)
             raise
         return [each.name for each in folders]
+
+    def begin_batch(self, batch_id: str, argv: Sequence[str], at_once: int) -> Child:
+        """Start the process of a batch, which makes at most `at_once` runs side by side. Return at
+        once.
+
+        Raise a `Problem` if too many runs are in progress for even one more.
+        """
+        with self._mutex:
+            self._end_estimate()
+            self._refuse_too_many(batch_id, 1)
+            at_once = min(at_once, self._most - self._running())
+            words = [*argv, "--at-once", str(at_once)]
+            child = self.launch(words, self._store.runs_folder / batch_id)
+            child.runs = at_once
+        return child
+
+    def estimate(self, argv: Sequence[str]) -> str:
+        """Run the lab with `argv`, and return its standard output. It ends an estimate that is
+        still going on.
+
+        Raise a `Problem` with the error text if it fails.
+        """
+        with self._mutex:
+            self._end_estimate()
+            if self._ends:
+                raise Problem(503, "estimate: the dashboard is ending")
+            process = self._estimating = subprocess.Popen(
+                self.command(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=os.environ | {"PYTHONPATH": str(ROOT)},
+                start_new_session=True,
+            )
+        output, errors = process.communicate()
+        if process is not self._estimating:
+            raise Problem(409, "estimate: something newer took its place")
+        if process.returncode:
+            text = errors[:MOST_ERROR_BYTES].decode(errors="replace").strip()
+            status = {2: 422, 3: 409}.get(process.returncode, 503)
+            raise Problem(status, text.removeprefix("error: ") or "estimate: it failed")
+        return output.decode()
+
+    def _end_estimate(self) -> None:
+        if self._estimating and self._estimating.poll() is None:
+            interrupt(self._estimating)
+        self._estimating = None
 
     def launch(
         self,
@@ -181,6 +231,7 @@ class Launcher:
         """
         with self._mutex:
             self._ends = True
+            self._end_estimate()
             children = list(self._children.values())
         for child in children:
             if child.process.poll() is None:
@@ -196,24 +247,27 @@ class Launcher:
         """Return how many runs of the page are in progress. Those that an earlier server started
         count, too, also if their process is suspended."""
         self._store.refresh()
+        mine = [each for each in self._children.values() if each.process.poll() is None]
+        batches = {each.folder.name for each in mine}
         unknown = [
             doc["id"]
             for doc in self._store.all()
-            if doc["status"] in UNFINISHED and doc["id"] not in self._children
+            if doc["status"] in UNFINISHED
+            and doc["id"] not in self._children
+            and batch_of(doc["id"])[0] not in batches
         ]
         manifests = (
             tolerant_document(self._store.runs_folder / run_id / "manifest.json")
             for run_id in unknown
         )
         earlier = [each for each in manifests if each and each.get("started_by") == PAGE]
-        mine = [each for each in self._children.values() if each.process.poll() is None]
-        return len(earlier) + len(mine)
+        return len(earlier) + sum(each.runs for each in mine)
 
-    def _refuse_too_many(self, scenario: Scenario, wanted: int) -> None:
+    def _refuse_too_many(self, name: str, wanted: int) -> None:
         running = self._running()
         if running + wanted > self._most:
             more = "" if wanted == 1 else f", and a race of {wanted} makes more than {self._most}"
-            text = f"start {scenario.name}: {running} runs are running already{more}. Wait, or "
+            text = f"start {name}: {running} runs are running already{more}. Wait, or "
             raise Problem(429, text + "stop one")
 
     def _spawn(self, argv: list[str], folder: Path, environment: Mapping[str, str]) -> Child:
@@ -270,9 +324,9 @@ def checked(request: StartRequest) -> Scenario:
     Raise an error if the engine cannot run the scenario, if this server lacks root rights that the
     engine needs, or if the request contains the path of a code file.
     """
-    _refuse_code(request)
+    refuse_code(request)
     _refuse_long(request)
-    jobs = planning.checked(_batch_request(request))
+    jobs = planning.checked(as_batch(request))
     refuse_without_root(request.engine, request.vm, arguments(request))
     return jobs[0].scenario
 
@@ -314,6 +368,19 @@ def arguments(request: StartRequest) -> list[str]:
     return argv
 
 
+def run_name(batch_id: str, n: int) -> str:
+    return f"{batch_id}.{n + 1:04d}"
+
+
+def batch_of(run_id: str) -> tuple[str, int]:
+    """Return the batch of a run and its place there, from 0, by the name of its folder. Another
+    name leads to ("", -1)."""
+    batch_id, dot, number = run_id.rpartition(".")
+    if not dot or not (number.isascii() and number.isdecimal()):
+        return "", -1
+    return batch_id, int(number[:9]) - 1
+
+
 def interrupt(process: subprocess.Popen[bytes]) -> None:
     """Send SIGINT to a run, and continue it if it is suspended, because it acts only then."""
     process.send_signal(signal.SIGINT)
@@ -328,7 +395,7 @@ def remove_unused(folder: Path) -> None:
         return
 
 
-def _refuse_code(request: StartRequest) -> None:
+def refuse_code(request: StartRequest) -> None:
     """Raise an error if the request or its scenario file contains the path of a code file."""
     doing = "start the run"
     names = {"scenario": request.scenario, "strategy": request.strategy, "cc": request.cc}
@@ -348,12 +415,8 @@ def _refuse_long(request: StartRequest) -> None:
             )
 
 
-def settings_bytes(request: StartRequest) -> int:
-    """Return the length of everything that the request changes in its scenario file."""
-    return sum(len(each.encode()) for each in settings(request))
-
-
-def _batch_request(request: StartRequest) -> planning.Request:
+def as_batch(request: StartRequest) -> planning.Request:
+    """Return the request in the form that `lab.batch` takes."""
     return planning.Request(
         scenario=request.scenario,
         engine=request.engine,

@@ -127,7 +127,6 @@ BESIDE_ITS_ONLY_USER = {  # files, or folders of such files, and the reason in a
     "dashboard/pages.py": "HTML, beside JSON",
     "dashboard/serve.py": "the program",
     "dashboard/worksheet_drafts.py": "worksheets from runs, beside the table of addresses",
-    "lab/batch/plan.py": "jobs that are made when needed",
     "lab/batch/virtual_machine.py": "a run in the VM",
     "lab/classroom/clock.py": "what time it is when somebody sets the clock",
     "lab/cli/": "commands that are imported when they are called",

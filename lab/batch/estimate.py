@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lab.batch.job import Job
-from lab.batch.jobs import kept, refuse_occupied
+from lab.batch.jobs import kept, refuse_occupied, time_left
 from lab.batch.single import run_job
 from lab.errors import LabError
 from lab.run.outcome import EXIT_INTERRUPTED
@@ -36,9 +36,20 @@ class Estimate:
     seconds: float
     disk_bytes: int | None
 
+    def text(self) -> str:
+        exist = f"{self.runs - self.left} of them exist already, " if self.left < self.runs else ""
+        side = f", {self.at_once} at once" if self.at_once > 1 else ""
+        at_least = "at least " if self.disk_bytes is None else ""
+        disk = "" if self.disk_bytes is None else f" and {self.disk_bytes / 1e6:.3g} MB of disk"
+        return (
+            f"{self.runs} runs, {exist}{self.left} to make{side}. Estimate for this machine: "
+            f"{at_least}{time_left(self.seconds)}{disk}"
+        )
 
-def estimated(jobs: Sequence[Job]) -> Estimate:
-    """Return what the runs that a batch still lacks will take.
+
+def estimated(jobs: Sequence[Job], most_at_once: int | None = None) -> Estimate:
+    """Return what the runs that a batch still lacks will take. Without `most_at_once`, as many are
+    made side by side as there are processors.
 
     Raise `RequestError` if the batch would be refused, and `LabError` if a trial fails.
     """
@@ -47,7 +58,7 @@ def estimated(jobs: Sequence[Job]) -> Estimate:
     if any(engine_table.entry(jobs[n].engine).real_time for n in left):
         seconds = sum(jobs[n].scenario.duration_s for n in left)
         return Estimate(len(jobs), len(left), 1, seconds, None)
-    at_once = max(1, min(len(left), os.cpu_count() or 1))
+    at_once = max(1, min(len(left), most_at_once or os.cpu_count() or 1))
     chosen = [jobs[n] for n in left[:: -(-len(left) // MOST_TRIED)]] if left else []
     start_s = _trial(chosen[0], SHORT_S)[0] if chosen else 0.0  # each process loads the engine
     tried = [_whole_run(job) for job in chosen]

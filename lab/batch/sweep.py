@@ -137,19 +137,26 @@ def read(path: Path) -> Sweep:
 
     The scenario is a name, or a path relative to the sweep file.
     """
-    data = yaml_text.read(path)
+    sweep = checked(yaml_text.read(path), path.name)
+    if sweep.scenario.endswith((".yaml", ".yml")):
+        sweep.scenario = str(path.parent / sweep.scenario)
+    return sweep
+
+
+def checked(data: Any, source: str) -> Sweep:
+    """Return the sweep that the content of a sweep file describes. Error messages begin with
+    `source`."""
     try:
         sweep = Sweep.model_validate(data)
     except ValidationError as error:
-        raise RequestError(f"{path.name}: {_problem(error, 'topology' in data)}") from error
+        is_scenario = isinstance(data, dict) and "topology" in data
+        raise RequestError(f"{source}: {_problem(error, is_scenario)}") from error
     for each in sweep.responses:
         if metrics.of_number(each) is None:
             raise RequestError(
-                f"{path.name}: responses: there is no number '{each}' in result.json. "
+                f"{source}: responses: there is no number '{each}' in result.json. "
                 "./run_lab.sh list metrics shows them, such as users.ue1.throughput_mbps"
             )
-    if sweep.scenario.endswith((".yaml", ".yml")):
-        sweep.scenario = str(path.parent / sweep.scenario)
     return sweep
 
 

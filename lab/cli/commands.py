@@ -42,8 +42,8 @@ class Beside(click.Command):
     of commands.
     """
 
-    def __init__(self, name: str, module: str, help: str) -> None:
-        super().__init__(name, help=help)
+    def __init__(self, name: str, module: str, help: str, hidden: bool = False) -> None:
+        super().__init__(name, help=help, hidden=hidden)
         self._module = module
 
     def command(self) -> click.Command:
@@ -370,6 +370,9 @@ for command in (
     machine.vm,
     machine.execute,
     machine.cli,
+    Beside(
+        "batch", "dashboard.batch_process", "Make the runs of a batch of the page.", hidden=True
+    ),
     Beside("bench", "bench.command", "Measure the lab's speed on this machine."),
     Beside("crosscheck", "papers.commands", "Compare the simulator with the emulation."),
     Beside("reproduce", "papers.commands", "Repeat the experiments of PAPER."),

@@ -15,7 +15,6 @@ from lab.batch import jobs
 from lab.batch.cluster import Cluster
 from lab.batch.estimate import estimated
 from lab.batch.job import Job
-from lab.batch.jobs import time_left
 from lab.batch.request import Request, checked
 from lab.batch.sweep import Sweep
 from lab.cli import terminal as view
@@ -128,17 +127,7 @@ def _exit_code(outcomes: Sequence[Ended], requested: int) -> int:
 def dry_run(request: Request, as_json: bool) -> None:
     """Print how many runs a request asks for, and what they would take on this machine."""
     found = estimated(checked(request))
-    if as_json:
-        click.echo(json.dumps(asdict(found)))
-        return
-    exist = f"{found.runs - found.left} of them exist already, " if found.left < found.runs else ""
-    side = f", {found.at_once} at once" if found.at_once > 1 else ""
-    at_least = "at least " if found.disk_bytes is None else ""
-    disk = "" if found.disk_bytes is None else f" and {found.disk_bytes / 1e6:.3g} MB of disk"
-    click.echo(
-        f"{found.runs} runs, {exist}{found.left} to make{side}. Estimate for this machine: "
-        f"{at_least}{time_left(found.seconds)}{disk}"
-    )
+    click.echo(json.dumps(asdict(found)) if as_json else found.text())
 
 
 @dataclass(frozen=True)
