@@ -497,6 +497,12 @@ def requested_runs() -> list[str]:
     return [each for each in request.args.get("runs", "").split(",") if each]
 
 
+def requested_docs() -> list[dict[str, Any]]:
+    """Return the runs of a comparison, with the settings of a batch in their labels."""
+    names = _batches().settings(request.args.get("batch", ""))
+    return comparison.compared(store(), requested_runs(), names)
+
+
 def mixed_scales_allowed() -> bool:
     """Return whether the request has ?mixed_scales=1.
 
@@ -543,7 +549,7 @@ def _running(run_id: str, doing: str) -> tuple[Path, dict[str, Any]]:
 
 
 def _compared() -> list[dict[str, Any]]:
-    docs = comparison.compared(store(), requested_runs())
+    docs = requested_docs()
     comparison.refuse_mixed_scales(docs, mixed_scales_allowed())
     return docs
 

@@ -26,7 +26,7 @@ from lab.batch.plan import Plan
 from lab.errors import RequestError
 from lab.scenario import loading, schema, yaml_text
 
-MOST_RUNS = 2000
+MOST_RUNS = 1000
 MOST_SETTINGS = 400  # each is checked before the answer
 MOST_BYTES = 500_000  # of the settings of all runs that are checked, which takes some seconds
 SWEEP = "sweep file"  # begins messages about its text

@@ -23,7 +23,7 @@ from dashboard import batch_plan
 from dashboard.base.errors import Problem
 from dashboard.batch_plan import Asked, BatchRequest
 from dashboard.group_charts import has_result
-from dashboard.runs import Child, Launcher, batch_of, interrupt
+from dashboard.runs import Child, Launcher, batch_of, interrupt, run_name
 from lab import plain_file
 from lab.batch.jobs import time_left
 from lab.errors import LabError
@@ -67,9 +67,11 @@ class Batch:
     def name(self, run_id: str) -> str:
         """Return the setting and the number of a run, as text."""
         n = batch_of(run_id)[1]
-        setting = self.names[n // self.repeats] if 0 <= n < self.total else ""
         number = f"run {n % self.repeats + 1} of {self.repeats}" if self.repeats > 1 else ""
-        return ", ".join(each for each in (setting, number) if each) or run_id
+        return ", ".join(each for each in (self.setting(n), number) if each) or run_id
+
+    def setting(self, n: int) -> str:
+        return self.names[n // self.repeats] if 0 <= n < self.total else ""
 
 
 class Batches:
@@ -137,6 +139,14 @@ class Batches:
         """Return the ids of the runs of a batch that have a result, in the order of the batch."""
         self._store.refresh()
         return sorted(doc["id"] for doc in self._runs().get(batch_id, ()) if has_result(doc))
+
+    def settings(self, batch_id: str) -> dict[str, str]:
+        """Return the setting of each run of a batch that has one; nothing if it is unknown."""
+        batch = self._batches.get(batch_id)
+        if batch is None:
+            return {}
+        named = {run_name(batch_id, n): batch.setting(n) for n in range(batch.total)}
+        return {run_id: setting for run_id, setting in named.items() if setting}
 
     def stop(self, batch_id: str) -> None:
         """Stop the running runs of a batch, and start no more.
@@ -276,7 +286,7 @@ def _time_left(batch: Batch, done: int) -> str:
     """Return the time that the rest of a batch takes, by the pace since its process started; "" if
     nothing has ended since."""
     ended = done - batch.kept
-    if not (batch.is_active and batch.child) or ended <= 0:
+    if not (batch.is_active and batch.child) or ended <= 0 or done >= batch.total:
         return ""
     return time_left((time.monotonic() - batch.began) / ended * (batch.total - done))
 

@@ -6,10 +6,12 @@ A `doc` in this file is the JSON object that describes a run in lists.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain, count
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from dashboard import charts, events, group_charts
@@ -24,15 +26,20 @@ from lab.results.store import CHANGED, Store
 from lab.run import reading
 from lab.run.reading import declared_metrics, readable_events
 
-MOST_COMPARED = 200
+MOST_COMPARED = 1000
+MOST_LINES = 200  # of one quantity in a chart over time
+KEYS_OF_LABELS = ("scenario", "engine", "seed", "cc")
 MOST_BYTES = 2 * 2**30  # of the samples of all runs of a chart: minutes of reading
 Doc = dict[str, Any]  # JSON
 
 
-def compared(store: Store, ids: list[str]) -> list[Doc]:
-    """Return the runs with these ids, each as a JSON object with a label.
+def compared(
+    store: Store, ids: list[str], names: Mapping[str, str] = MappingProxyType({})
+) -> list[Doc]:
+    """Return the runs with these ids, each as a JSON object with a label, in which the strategy is
+    replaced by the run's name in `names`.
 
-    Raise a `Problem` if there are fewer than 2 or more than 200 runs, if a run does not exist, or
+    Raise a `Problem` if there are fewer than 2 or more than 1000 runs, if a run does not exist, or
     if the runs recorded their rates in different units.
     """
     if not 2 <= len(ids) <= MOST_COMPARED:
@@ -40,15 +47,16 @@ def compared(store: Store, ids: list[str]) -> list[Doc]:
             422, f"compare {len(ids)} runs: choose 2 to {MOST_COMPARED}, such as ?runs=A,B"
         )
     store.refresh()
+    known = {doc["id"]: doc for doc in store.all()}
     docs = []
     for run_id in dict.fromkeys(ids):
         try:
             store.folder(run_id)
+            docs.append(with_rates(known.get(run_id) or store.get(run_id)))
         except RequestError as error:
             raise Problem(404, str(error)) from error
-        docs.append(with_rates(store.get(run_id)))
     _refuse_mixed_schemas(docs)
-    return labelled(docs)
+    return labelled(docs, names)
 
 
 def mixed_scales(docs: Sequence[Doc]) -> tuple[float, ...]:
@@ -108,7 +116,14 @@ def overlay(store: Store, docs: list[Doc], points: int) -> list[Doc]:
 
 
 def _drawn(store: Store, docs: list[Doc], points: int, own: Sequence[Metric]) -> list[Doc]:
-    if several := group_charts.shown(store, docs):
+    several = group_charts.shown(store, docs)
+    if (lines := len(several) or len(docs)) > MOST_LINES:
+        raise Problem(
+            422,
+            f"draw {len(docs)} runs over time: that is {lines} lines, and at most {MOST_LINES} are "
+            "drawn. Choose fewer runs in the list of runs",
+        )
+    if several:
         folders = [[store.folder(doc["id"]) for doc in group.docs] for group in several]
         groups = [
             (group.label, map(thinning.means, runs))
@@ -168,27 +183,27 @@ def _refuse_mixed_schemas(docs: list[Doc]) -> None:
         )
 
 
-def labelled(docs: list[Doc]) -> list[Doc]:
+def labelled(docs: list[Doc], names: Mapping[str, str] = MappingProxyType({})) -> list[Doc]:
     """Add a label to each run, and return the runs.
 
-    The label is the strategy, followed by everything else in which runs with this strategy differ.
+    The label is the run's name in `names` or its strategy, followed by everything else in which
+    runs with this strategy differ.
     """
     mixed = mixed_scales(docs)
+    found: dict[tuple[str, str], set[str]] = {}  # the values of a key in runs of a strategy
     for doc in docs:
-        alike = [each for each in docs if each["strategy"] == doc["strategy"]]
-        differing = [
-            key
-            for key in ("scenario", "engine", "seed", "cc")
-            if len({str(each[key]) for each in alike}) > 1
-        ]
-        words = [doc["strategy"], *(f"{key} {doc[key]}" for key in differing)]
+        for key in KEYS_OF_LABELS:
+            found.setdefault((doc["strategy"], key), set()).add(str(doc[key]))
+    for doc in docs:
+        differing = [key for key in KEYS_OF_LABELS if len(found[doc["strategy"], key]) > 1]
+        words = [names.get(doc["id"], doc["strategy"]), *(f"{key} {doc[key]}" for key in differing)]
         if mixed:
             words.append(doc["rates"] or "rate scale 1")
         words += [f"({doc['changed']})"] if doc["changed"] else []
         doc["label"] = " ".join(words)
-    labels = [doc["label"] for doc in docs]
+    labels = Counter(doc["label"] for doc in docs)
     for n, doc in enumerate(docs, 1):
-        if labels.count(doc["label"]) > 1:
+        if labels[doc["label"]] > 1:
             doc["label"] += f" ({n})"
     return docs
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response as AnyResponse
 
 from dashboard import comparison, group_charts, handout, markdown, races, scenario_pages, view
-from dashboard.api import mixed_scales_allowed, requested_runs
+from dashboard.api import mixed_scales_allowed, requested_docs, requested_runs
 from dashboard.base import requests
 from dashboard.base.errors import Problem
 from dashboard.base.requests import folder_of, store
@@ -83,10 +83,9 @@ def race() -> str:
 
 @pages.get("/compare")
 def compare() -> str | AnyResponse:
-    ids = requested_runs()
-    if len(ids) < 2:
+    if len(requested_runs()) < 2:
         return redirect(url_for("pages.runs"))
-    docs = comparison.compared(store(), ids)
+    docs = requested_docs()
     scales = comparison.mixed_scales(docs)
     of_scale = {
         scale: [doc["id"] for doc in docs if doc["rate_scale"] == scale] for scale in scales

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
+from pydantic import BaseModel
+
 from dashboard import flips
-from lab.scenario import catalogue, loading, schema
-from lab.scenario.schema import Scenario
+from lab.scenario import catalogue, loading, schema, yaml_text
+from lab.scenario.schema import Multipath, Scenario
 from lab.topologies import nodes_and_links
 
 Row = dict[str, Any]  # a JSON object of the catalogue
@@ -35,6 +39,8 @@ GROUPS = {  # by the first word of a scenario's `paper`
         "Compare Cubic, LIA, OLIA, BALIA and wVegas.",
     ),
 }
+KEYS_OF_A_RUN = ("duration_s", "sample_interval_s", "rate_scale")  # that a grid can vary
+PLAIN = ("number", "integer", "boolean")  # types; a text can vary if it has choices
 OTHERS = ("Other networks", "Scenarios of no paper, and your own files in scenarios/.")
 
 
@@ -92,6 +98,7 @@ def choices(name: str) -> Row:
         "engines": catalogue.engine_rows(),
         "cc": [row["name"] for row in catalogue.congestion_control_rows()],
         "topology": topology_parameters(scenario),
+        "keys": varied_keys(scenario, yaml_text.read(loading.find(name))),
         "traffic": [
             each.model_dump(mode="json", exclude_defaults=True) for each in scenario.traffic
         ],
@@ -117,6 +124,50 @@ def topology_parameters(scenario: Scenario) -> list[Row]:
         if row["name"] in type(params).model_fields
         and (row["choices"] or row["type"] in ("number", "integer", "boolean", "array"))
     ]
+
+
+def varied_keys(scenario: Scenario, raw: Row) -> list[Row]:
+    """Return the keys of a scenario that a grid can vary: for each its path, unit, bounds, choices
+    and value, as in the scenario's file, whose content is `raw`.
+
+    Parameters of strategies are left out: they are among the strategies of `choices`.
+    """
+    params = scenario.topology.params
+    run = [row for row in schema.described(Scenario) if row["name"] in KEYS_OF_A_RUN]
+    flows = [row for row in schema.described(Scenario) if row["name"].startswith("traffic[].")]
+    known = [
+        *_keys("topology.", schema.described(type(params)), params, raw.get("topology")),
+        *_keys("multipath.", schema.described(Multipath), scenario.multipath, {}),
+        *_keys("", [*run, *flows], scenario, raw),
+    ]
+    found = [row for _, row in sorted(known, key=itemgetter(0)) if _can_vary(row)]
+    ccs = [row["name"] for row in catalogue.congestion_control_rows()]
+    return [row | {"choices": ccs} if row["key"].endswith(".cc") else row for row in found]
+
+
+def _keys(
+    prefix: str, described: list[Row], part: BaseModel, raw: Any
+) -> Iterator[tuple[int, Row]]:
+    """Yield a row for each described key. For a key of the entries of a list, yield one for each
+    entry in `raw`, with its number, from 1. An entry is named by its id, or by its number."""
+    values = part.model_dump(mode="json")
+    for row in described:
+        name, of_list, key = row["name"].partition("[].")
+        shown = {each: row[each] for each in ("type", "unit", "minimum", "maximum", "choices")}
+        if not of_list:
+            yield 0, {"key": prefix + name, "value": values.get(name)} | shown
+            continue
+        entries = raw.get(name) if isinstance(raw, dict) and "[]." not in key else None
+        for n, each in enumerate(entries if isinstance(entries, list) else [], 1):
+            if isinstance(each, dict):
+                path = f"{prefix}{name}.{each.get('id', n)}.{key}"
+                yield n, {"key": path, "value": each.get(key, row["default"])} | shown
+
+
+def _can_vary(row: Row) -> bool:
+    if row["type"] == "array":
+        return not any(isinstance(each, dict) for each in row["value"] or [])
+    return row["type"] in PLAIN or bool(row["choices"]) or row["key"].endswith(".cc")
 
 
 def _items(name: str, value: Any, described: list[Row]) -> Row:

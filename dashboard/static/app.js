@@ -7,7 +7,7 @@ const LOST =
   "the dashboard does not answer. Check that ./run_lab.sh is still running in the terminal.";
 
 export async function api(path, options = {}) {
-  const { method = "GET", body } = options;
+  const { method = "GET", body, signal } = options;
   const headers = body === undefined ? {} : { "Content-Type": "application/json" };
   let response;
   try {
@@ -15,8 +15,10 @@ export async function api(path, options = {}) {
       method,
       headers,
       body: body === undefined ? undefined : JSON.stringify(body),
+      signal,
     });
-  } catch {
+  } catch (error) {
+    if (signal?.aborted) throw error;
     throw new Error(LOST);
   }
   const text = await response.text();
@@ -24,6 +26,7 @@ export async function api(path, options = {}) {
   if (!response.ok)
     throw Object.assign(new Error(answer?.error ?? response.statusText), {
       status: response.status,
+      field: answer?.field,
     });
   return answer;
 }

@@ -4,8 +4,11 @@ import { Charts, runColour } from "./charts.js";
 import { Grid } from "./grid.js";
 
 const docs = data("docs");
-const mixed = new URLSearchParams(location.search).get("mixed_scales") === "1";
-const runs = docs.map((doc) => encodeURIComponent(doc.id)).join(",") + (mixed ? "&mixed_scales=1" : "");
+const address = new URLSearchParams(location.search);
+const mixed = address.get("mixed_scales") === "1";
+const batch = address.get("batch");
+const named = batch ? `batch=${encodeURIComponent(batch)}` : `runs=${docs.map((doc) => encodeURIComponent(doc.id)).join(",")}`;
+const runs = named + (mixed ? "&mixed_scales=1" : "");
 
 function swatches() {
   const styles = ["solid", "dashed", "dotted", "dashed", "dashed", "dotted"];
@@ -82,19 +85,27 @@ function showMetrics(comparison) {
   $("verdicts").hidden = !words.length;
 }
 
+async function showCharts() {
+  const charts = new Charts($("charts"));
+  try {
+    const { figures, marks } = await api(`/api/compare/charts?${runs}`);
+    charts.set(figures);
+    for (const mark of marks) charts.mark(mark);
+    $("waiting").remove();
+  } catch (error) {
+    $("waiting").textContent = error.message;
+  }
+}
+
 async function load() {
   swatches();
   const warnings = docs
     .filter((doc) => doc.verified === false)
     .map((doc) => ["bad", `${doc.label}: Multipath TCP NOT verified.`]);
   try {
-    const charts = new Charts($("charts"));
-    const { figures, marks } = await api(`/api/compare/charts?runs=${runs}`);
-    charts.set(figures);
-    for (const mark of marks) charts.mark(mark);
-    $("waiting").remove();
-    await new Grid(runs).load();
-    const comparison = await api(`/api/compare?runs=${runs}`);
+    await new Grid(runs, address.get("metric") ?? "").load();
+    await showCharts();
+    const comparison = await api(`/api/compare?${runs}`);
     showMetrics(comparison);
     warnings.push(...comparison.warnings.map((text) => ["warn", text]));
   } catch (error) {

@@ -6,8 +6,9 @@ const CONFIG = { displaylogo: false, displayModeBar: false, responsive: true };
 const NO_KEY = "";
 
 export class Grid {
-  constructor(runs) {
-    this.runs = runs;
+  // `runs` is the part of the address that names them, and `metric` the one that is shown first.
+  constructor(runs, metric) {
+    Object.assign(this, { runs, metric });
     this.drawn = [];
     for (const id of ["grid-metric", "grid-x", "grid-y"])
       $(id).addEventListener("change", () => this.load());
@@ -17,7 +18,7 @@ export class Grid {
 
   async load() {
     try {
-      this.show(await api(`/api/compare/grid?runs=${this.runs}${this.asked()}`));
+      this.show(await api(`/api/compare/grid?${this.runs}${this.asked()}`));
       $("grid-problem").hidden = true;
     } catch (error) {
       $("grid-problem").textContent = error.message;
@@ -28,7 +29,7 @@ export class Grid {
   asked() {
     const keys = [$("grid-x").value, $("grid-y").value].filter(Boolean);
     const by = [...new Set(keys)].map(encodeURIComponent).join(",");
-    return `&by=${by}&metric=${encodeURIComponent($("grid-metric").value)}`;
+    return `&by=${by}&metric=${encodeURIComponent($("grid-metric").value || this.metric)}`;
   }
 
   show({ keys, by, metric, metrics, panels }) {

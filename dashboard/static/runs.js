@@ -2,7 +2,7 @@
 import { $, api, element, number, pill, started, toast, verified } from "./app.js";
 import { isOfBatch, refreshBatches } from "./batches.js";
 
-const MOST = 200;
+const MOST = 1000;
 const selected = new Set();
 let shown = "";
 

@@ -101,23 +101,24 @@ function request() {
 
 $("start").addEventListener("submit", async (event) => {
   event.preventDefault();
-  const button = event.target.querySelector("button[type=submit]");
+  const button = $("start-button");
+  const label = button.textContent;
   button.disabled = true;
   button.textContent = "Starting …";
-  $("problem").hidden = true;
+  several.forget();
   try {
-    if (several.count() > 1) {
-      await api("/api/batches", { method: "POST", body: several.request(request()) });
+    if (several.isWanted()) {
+      several.rest();
+      await api("/api/batches", { method: "POST", body: several.body() });
       location.href = "/runs";
       return;
     }
     const { id } = await api("/api/runs", { method: "POST", body: request() });
     location.href = `/runs/${id}`;
   } catch (error) {
-    $("problem").textContent = error.message;
-    $("problem").hidden = false;
+    several.complain(error);
     button.disabled = false;
-    button.textContent = "Start";
+    button.textContent = label;
   }
 });
 fillStrategies();
@@ -129,7 +130,7 @@ const form = new TopologyForm({
   params: topology,
   traffic,
 });
-const several = new Several(strategies);
+const several = new Several(data("about"), request);
 new Beside(data("about"), request, async (path, body, before = () => null) => {
   try {
     const answer = await api(path, { method: "POST", body });

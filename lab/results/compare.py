@@ -20,6 +20,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,7 @@ from lab.summaries import EPSILON_S, intervals, intervals_between
 
 
 NAMED_RUNS = 5
+KEPT_SETTINGS = 2000  # runs
 LEFT_OUT = (
     *PROSE,
     "seed",
@@ -312,8 +314,7 @@ def _run(folder: Path, window: Window | None) -> Run:
     result = read_document(folder, "result.json")
     if names := changed(folder, result):
         raise Edited(f"run {folder.name} is left out: {changed_text(names)}")
-    scenario = yaml_text.read(folder / "scenario.yaml")
-    settings = dict(_flat({k: v for k, v in scenario.items() if k not in LEFT_OUT}))
+    settings = dict(_settings(folder / "scenario.yaml", _stamp(folder / "scenario.yaml")))
     if "strategy.name" not in settings:
         raise RequestError(
             f"compare {folder}: its scenario.yaml names no strategy: this lab did not write it"
@@ -345,6 +346,21 @@ def _run(folder: Path, window: Window | None) -> Run:
         has_results_only(result),
         schema,
     )
+
+
+@lru_cache(maxsize=KEPT_SETTINGS)
+def _settings(file: Path, _: object) -> dict[str, str]:
+    """Return the settings in a scenario file. They are kept as long as its stamp is the same: to
+    parse the file takes longer than all else that is read of a run."""
+    return dict(_flat({k: v for k, v in yaml_text.read(file).items() if k not in LEFT_OUT}))
+
+
+def _stamp(file: Path) -> object:
+    try:
+        stat = file.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 def _files(result: Mapping[str, Any]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from dashboard.app import create_app
 from dashboard.base.errors import Problem
 from dashboard.batch_plan import BatchRequest, Jobs, asked
 from dashboard.runs import StartRequest, batch_of
+from dashboard.scenario_pages import choices
 from lab.batch import sweep
 from lab.batch.request import checked
 from lab.cli.commands import cli
@@ -113,7 +114,7 @@ def test_a_sweep_file_is_the_batch_of_the_command_line(tmp_path):
 
 
 def test_too_many_runs_and_settings_are_refused():
-    with pytest.raises(Problem, match="start 3000 runs: at most 2000"):
+    with pytest.raises(Problem, match="start 3000 runs: at most 1000"):
         asked(request(repeats=1000, strategies=("none", "disjoint", "optimum")))
     with pytest.raises(Problem, match="they have 500 settings"):
         asked(request(vary=varied("duration_s", "1..500")))
@@ -321,3 +322,27 @@ def test_a_batch_without_a_readable_file_is_its_runs(runs):
     row = row_of(again, "batch-20261101-120000-1")
     assert (row["title"], row["can_continue"]) == ("testbed_wifi_lte: 2 runs", False)
     assert (row["left"], row["over"]) == (0, True)
+
+
+@pytest.mark.parametrize("name", ["two_paths", "testbed_wifi_lte", "thirty_users", "shared_pipe"])
+def test_the_keys_that_the_form_lists_can_be_varied(name):
+    """Each accepts its present value, so its path is right."""
+    known = {each["key"]: each for each in choices(name)["keys"]}
+    assert {"duration_s", "multipath.cc", "multipath.receive_buffer_kb"} <= set(known)
+    tried = [key for key in known if key.startswith(("topology.", "traffic."))][::4]
+    for key in [*tried, "duration_s", "multipath.cc"]:
+        if (value := known[key]["value"]) is not None:
+            vary = varied(key, [value])
+            plan = asked(BatchRequest(start=StartRequest(scenario=name), vary=vary))
+            (job,) = Jobs(plan, HERE, "batch-1")
+            assert job.scenario.name == name
+
+
+def test_the_keys_of_lists_have_units_and_bounds():
+    (found,) = [
+        each
+        for each in choices("testbed_wifi_lte")["keys"]
+        if each["key"].endswith("ue3.wifi_mbps")
+    ]
+    assert (found["key"], found["unit"]) == ("topology.users.ue3.wifi_mbps", "Mb/s")
+    assert (found["minimum"], found["maximum"], found["value"]) == (0, 10_000, 19.1)

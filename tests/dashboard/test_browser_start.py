@@ -66,11 +66,12 @@ def test_several_strategies_and_seeds_are_one_batch_and_two_compared_groups(page
     page.check("#strategies input[value=none]")
     page.check("#strategies input[value=meter_throttling]")
     page.fill("#repeats", "2")
-    page.fill("#vary-key", "strategy.cth")
-    page.fill("#vary-values", "0.3, 0.6")
-    assert "8 runs" in page.inner_text("#count")
-    page.fill("#vary-key", "")
-    assert "4 runs" in page.inner_text("#count")
+    page.select_option("#vary select", "duration_s")
+    page.fill("#vary input", "4, 5")
+    until(page, lambda: "8 runs: 2 strategies" in page.inner_text("#count"))
+    page.click("#vary button")
+    until(page, lambda: "4 runs: 2 strategies" in page.inner_text("#count"))
+    until(page, lambda: "4 runs, 4 to make" in page.inner_text("#estimate"))
     page.click("text=Start 4 runs")
     page.wait_for_url("**/runs")
     until(page, lambda: "4 of 4 done" in page.inner_text("#batches"))
@@ -83,6 +84,33 @@ def test_several_strategies_and_seeds_are_one_batch_and_two_compared_groups(page
     assert "all users: throughput, Mb/s" in page.inner_text("#metrics")
     assert "_mbps" not in page.inner_text("#metrics")
     assert "n = 2" in page.inner_text("#metrics thead")
+
+
+def test_two_keys_lead_from_the_form_to_a_heat_map(page, address):  # noqa: F811
+    page.goto(f"{address}/scenarios/testbed_wifi_lte")
+    page.select_option("#engine", "testbed")
+    page.click("#several summary")
+    page.check("#strategies input[value=meter_throttling]")
+    page.select_option("#vary select", "strategy.cth")
+    page.fill("#vary input", "0.3..0.5..0.1")
+    page.click("#more-keys")
+    second = page.locator("#vary > :nth-child(2)")
+    second.locator("select").select_option("duration_s")
+    assert second.locator(".help").inner_text() == "duration_s: 0 to 86400 s; now 60"
+    second.locator("input").fill("4,5")
+    page.select_option("#keep", "results")
+    page.click("#sweep-box summary")  # one click: nothing moves when the field loses the focus
+    assert page.is_visible("#sweep")
+    until(page, lambda: page.inner_text("#count").startswith("6 runs: 6 combinations of values"))
+    assert "#several" not in str(serious_faults(page))
+    page.click("text=Start 6 runs")
+    page.wait_for_url("**/runs")
+    until(page, lambda: "6 of 6 done" in page.inner_text("#batches"))
+    page.click("#batches a:has-text('Compare')")
+    kind = "() => document.querySelector('#grid-panels .plot')?.data?.[0]?.type"
+    until(page, lambda: page.evaluate(kind) == "heatmap")
+    size = "() => document.querySelector('#grid-panels .plot').data[0].z.map(row => row.length)"
+    assert sorted(page.evaluate(size)) in ([3, 3], [2, 2, 2])
 
 
 def latest_marks(client, run_id):
