@@ -21,7 +21,7 @@ from dashboard.runs import StartRequest, run_name
 from lab.batch import grid, sweep
 from lab.batch import request as planning
 from lab.batch.grid import Point
-from lab.batch.jobs import Job
+from lab.batch.job import Job
 from lab.batch.plan import Plan
 from lab.errors import RequestError
 from lab.scenario import loading, schema, yaml_text

@@ -20,7 +20,7 @@ from dashboard.batch_plan import BatchRequest
 from lab import plain_file
 from lab.batch import jobs
 from lab.batch.estimate import estimated
-from lab.batch.jobs import Job
+from lab.batch.job import Job
 from lab.batch.single import run_job
 from lab.run.outcome import Outcome, Progress
 from lab.scenario import engine_table, schema
