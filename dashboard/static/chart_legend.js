@@ -7,6 +7,15 @@ const SVG = "http://www.w3.org/2000/svg";
 const DASHES = { dash: "6 3", dot: "2 3", dashdot: "6 3 2 3", longdash: "9 3", longdashdot: "9 3 2 3" };
 const KINDS = ["link", "ap", "user", "sf"];
 
+// A legend without buttons that scrolls can be reached by the keyboard.
+const sizes = new ResizeObserver((entries) => entries.forEach(({ target }) => makeReachable(target)));
+
+function makeReachable(list) {
+  const scrolls = list.scrollHeight > list.clientHeight + 1 || list.scrollWidth > list.clientWidth + 1;
+  if (scrolls && !list.querySelector("button")) list.tabIndex = 0;
+  else list.removeAttribute("tabindex");
+}
+
 export function fillLegend(list, traces, others, transfers = null) {
   const lines = traces.filter(
     (trace) => trace.showlegend !== false && trace.visible !== false && !trace.meta.band,
@@ -22,6 +31,8 @@ export function fillLegend(list, traces, others, transfers = null) {
   list.dataset.shown = key;
   const rest = others ? [element("li", { class: "muted" }, `grey: ${others} others, least to greatest`)] : [];
   list.replaceChildren(...lines.map((trace) => element("li", {}, entry(trace, chosen, transfers))), ...rest);
+  makeReachable(list);
+  sizes.observe(list);
 }
 
 function entry(trace, chosen, transfers) {

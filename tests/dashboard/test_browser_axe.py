@@ -19,6 +19,8 @@ PAGES = (
     "/worksheets",
     "/runs/unknown",
 )
+SCROLLING = """() => [...document.querySelectorAll(".lines")]
+  .filter(each => each.scrollHeight > each.clientHeight + 1 && !each.querySelector("button")).length"""
 DRAWN = "() => document.querySelectorAll('.chart .plot .main-svg').length"
 
 
@@ -95,3 +97,15 @@ def test_compared_runs_and_groups(page, address, runs):  # noqa: F811
         until(page, lambda: page.evaluate(DRAWN) > 2)
         until(page, lambda: page.locator("#metrics tbody tr").count() > 0)
         check(page, f"compare {ids}")
+
+
+def test_a_legend_that_scrolls_is_reached_by_the_keyboard(page, address, runs):  # noqa: F811
+    several = ("none", "meter_throttling", "expected_throughput", "subflow_selection")
+    several += ("meter_throttling/improved", "expected_throughput/improved")
+    for n, strategy in enumerate(several):
+        testbed.finished(runs / f"run{n}", "duration_s=5", strategy=strategy)
+    page.set_viewport_size({"width": 320, "height": 3200})
+    page.goto(f"{address}/compare?runs={','.join(f'run{n}' for n in range(6))}")
+    until(page, lambda: page.evaluate(DRAWN) > 1)
+    assert page.evaluate(SCROLLING) > 0
+    assert serious_faults(page) == ""
