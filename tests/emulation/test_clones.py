@@ -25,7 +25,8 @@ def linked(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
-@pytest.mark.parametrize("start", ["restore", pytest.param("boot", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("start", ["restore", "boot"])
 def test_a_clone_in_the_temporary_folder_whose_environment_is_a_link(tmp_path, start):
     clone, environment = tmp_path / "a clone", tmp_path / "environment of another clone"
     shutil.copytree(ROOT, clone, ignore=LEFT_OUT)

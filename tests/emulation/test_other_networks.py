@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from emulation.vm_run import VmRun, mean
 from machine import needs_emulation
 
@@ -60,6 +61,7 @@ def test_a_mininet_topology_whose_file_the_machine_does_not_see(tmp_path: Path) 
     assert (run.folder / "inputs" / "diamond.py").read_text() == DIAMOND
 
 
+@pytest.mark.long
 def test_a_network_of_graphml(tmp_path: Path) -> None:
     run = finished(tmp_path, "eight_cities", "--duration", "12")
     assert run.finish()["mptcp"]["verified"]
