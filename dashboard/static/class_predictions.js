@@ -6,9 +6,10 @@ const CONFIG = { displayModeBar: false, showSendToCloud: false, staticPlot: true
 const EVERY_MS = 1000; // between two drawings while a run goes on
 
 export class ClassPredictions {
-  // `measured(path)`: the measured line of a figure, {x, y}, or null. `titles`: show what was asked.
-  constructor(box, { measured = () => null, titles = true } = {}) {
-    Object.assign(this, { box, measured, titles, found: [], drawnAt: 0 });
+  // `measured(path)`: the measured line of a figure, {x, y}, or null. `alone`: nothing else is shown
+  // but the question itself.
+  constructor(box, { measured = () => null, alone = false } = {}) {
+    Object.assign(this, { box, measured, alone, found: [], drawnAt: 0 });
     document.addEventListener("theme", () => this.draw());
     new ResizeObserver(() => this.draw()).observe(box);
   }
@@ -22,7 +23,7 @@ export class ClassPredictions {
         element(
           "figure",
           { class: "card chart predicted" },
-          this.titles ? element("h3", {}, each.ask) : null,
+          this.alone ? null : element("h3", { title: each.ask }, each.label ? `Predicted: ${each.label}` : each.ask),
           element("p", { class: "meta" }, `${each.answered} of ${each.seats} seats predicted`),
           element("div", { class: "stage" }, this.plots[n]),
         ),
@@ -45,7 +46,8 @@ export class ClassPredictions {
       plot.setAttribute("aria-label", inWords(each));
       const { traces, layout } = each.curves.length ? curves(each, line) : each.bars.some((bar) => bar.label) ? choices(each) : numbers(each, line);
       const { clientWidth: width, clientHeight: height } = plot;
-      if (width) Plotly.react(plot, traces, { ...layout, width, height }, CONFIG);
+      const font = { ...layout.font, size: this.alone ? 20 : 13 };
+      if (width) Plotly.react(plot, traces, { ...layout, font, width, height }, CONFIG);
     });
   }
 }

@@ -7,7 +7,7 @@ import { watch } from "./class_watch.js";
 
 let live = null; // the run that is shown
 const beside = new ClassPredictions($("run-predictions"), { measured: (path) => live?.measured(path) ?? null });
-const alone = new ClassPredictions($("predictions"), { titles: false });
+const alone = new ClassPredictions($("predictions"), { alone: true });
 let showRun = null;
 let shown = "";
 let predicted = "";
@@ -20,6 +20,7 @@ async function show(about) {
   const { run, worksheet, step, predictions } = about.look ?? {};
   if (isNew) showStep(run, worksheet, step);
   $("run").classList.toggle("asked", about.predictions.length > 0);
+  $("step").parentElement.classList.toggle("of-all", Boolean(predictions));
   const text = JSON.stringify([key, about.predictions]);
   if (text !== predicted) {
     predicted = text;

@@ -83,15 +83,15 @@ def of_class(lesson: Lesson, worksheet: str, step: str) -> Doc:
         "ask": asked.ask,
         "unit": of.unit if of else "",
         "path": asked.drawn_over[1] if asked.drawn_over else None,
+        "label": wording.curve(asked.drawn_over[1]).words if asked.drawn_over else "",
         "answered": len(answers),
         "seats": len(seats),
         "bars": [],
         "curves": [],
     }
     if asked.curve:
-        label = wording.curve(asked.curve.path).words
-        shown = {"curves": sorted(map(_curve, answers)), "label": label}
-        return doc | shown | {"duration_s": sheet.runs[asked.curve.run].duration_s}
+        duration_s = sheet.runs[asked.curve.run].duration_s
+        return doc | {"curves": sorted(map(_curve, answers)), "duration_s": duration_s}
     return doc | {"bars": _choices(asked.choice, answers) if asked.choice else _histogram(answers)}
 
 

@@ -20,7 +20,7 @@ BARS = """() => [...document.querySelectorAll(".predicted .plot")].filter(each =
   .map(each => [each.data[0].type, each.data.length, each.layout.shapes?.length ?? 0,
     each.querySelector(".main-svg").clientHeight === each.clientHeight ? each.clientHeight : 0,
     each.getAttribute("aria-label")])"""
-BELOW = """() => Math.max(...[...document.querySelectorAll("#run :is(.chart, .drawing svg)")]
+BELOW = """() => Math.max(...[...document.querySelectorAll(":is(.chart, #run .drawing svg)")]
   .map(each => each.getBoundingClientRect().bottom)) - innerHeight"""
 
 
@@ -92,6 +92,10 @@ def test_the_instructor_shows_a_finished_run_and_a_histogram(app, room, faults):
         teacher.click('button[aria-label="Show on the wall what all predicted: shape"]')
         until(wall, lambda: wall.is_visible("#predictions"))
         assert "Draw it." in wall.inner_text("#step")
+        for width, height in SIZES:
+            wall.set_viewport_size({"width": width, "height": height})
+            until(wall, lambda: wall.evaluate(BELOW) <= 0)
+            until(wall, lambda: wall.evaluate(BARS)[-1][3] > 3 * LEAST_HEIGHT)
         until(wall, lambda: wall.evaluate(BARS)[-1][-1].startswith("4 drawn predictions of"))
         teacher.click('button[aria-label^="Student 1, shape"]')
         until(teacher, lambda: teacher.is_visible("#detail .drawn-answer svg"))
