@@ -64,11 +64,7 @@ from lab.summaries import EPSILON_S, intervals, intervals_between
 
 NAMED_RUNS = 5
 KEPT_SETTINGS = 2000  # runs
-LEFT_OUT = (
-    *PROSE,
-    "seed",
-    "slow_machine_rate_scale",
-)  # runs that differ only in these are repetitions
+LEFT_OUT = (*PROSE, "seed", "slow_machine_rate_scale")  # repetitions may differ in these
 SCALE_KEY = "rate_scale"
 FLIPS_KEY = flips.FLIPS  # among the settings of a flipped run
 FILE_KEY = "file "  # begins the setting for a user's file, whose value is a digest
