@@ -38,28 +38,26 @@ CAUSES = {
     "here": "cannot be measured here",
 }
 UNDECIDED = "not looked for"
-
-
-def agreeing(claim: Claim, found: Mapping[str, Found]) -> list[str]:
-    """Return the stacks (versions of Multipath TCP) with which the claim agrees. `found` has the
-    numbers of all runs, by stack."""
-    return [stack for stack, each in found.items() if claim.verdict(each) == "agrees"]
+TOO_FEW = "too few runs to decide it"
 
 
 def cause(claim: Claim, found: Mapping[str, Found], titles: Mapping[str, str]) -> str:
     """Return in words why a claim does not agree with every stack (version of Multipath TCP).
     Return "" if it agrees with every stack.
 
-    `titles` names each stack in words. If the claim has no `cause`, but agrees with some of the
-    stacks, the text says that the stack makes the difference.
+    `titles` names each stack in words. If the claim has no `cause`, and disagrees with some of the
+    stacks only, the text says that the stack makes the difference.
     """
-    held = agreeing(claim, found)
-    if len(held) == len(found):
+    said = {titles[stack]: claim.verdict(each) for stack, each in found.items()}
+    if {*said.values()} == {"agrees"}:
         return ""
     if claim.cause:
         return CAUSES[claim.cause]
-    if held:
-        return f"the stack: it holds with {' and '.join(titles[each] for each in held)}"
+    if "disagrees" not in said.values():
+        return TOO_FEW
+    for verdict, words in (("agrees", "holds"), ("open", "is open")):
+        if stacks := [title for title, each in said.items() if each == verdict]:
+            return f"the stack: it {words} with {' and '.join(stacks)}"
     return UNDECIDED
 
 
@@ -254,11 +252,11 @@ def paragraph(paper: Paper, found: Mapping[str, Found], titles: Mapping[str, str
     `titles` names each stack in words.
     """
     judged = _judged(paper)
-    held = [
-        f"{sum(each.verdict(numbers) == 'agrees' for each in judged)} hold with the Multipath TCP "
-        f"of {titles[stack]}"
-        for stack, numbers in found.items()
-    ]
+    held = []
+    for stack, numbers in found.items():
+        said = Counter(each.verdict(numbers) for each in judged)
+        is_open = f" ({said['open']} more may)" if said["open"] else ""
+        held.append(f"{said['agrees']} hold with the Multipath TCP of {titles[stack]}{is_open}")
     parts = [
         OPENINGS[paper.name].claimed,
         f"Of the paper's {len(judged)} main claims {' and '.join(held)}.",

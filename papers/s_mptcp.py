@@ -206,6 +206,12 @@ LONGER_PATHS = (
     Relation(_of(delayed(DELAYS_MS[-1]), "settles"), ">", _of(delayed(DELAYS_MS[0]), "settles")),
 )
 SMALL_SD = Constant(0.2)
+LATE_SUBFLOWS = (
+    "Only 500 ms fails. The second subflow of a connection joins a round trip of 1 s after the "
+    "first. In the first run the controller then leaves the connections 11.25, 12 and 12.75 Mb/s "
+    "of frames and does not assign them again; up to 200 ms they get equal rates. The paper does "
+    "not say when rates are assigned again"
+)
 CLAIMS = (
     Claim(
         "T9, T10",
@@ -296,6 +302,8 @@ CLAIMS = (
             ),
         ),
         True,
+        LATE_SUBFLOWS,
+        "setting",
     ),
 )
 

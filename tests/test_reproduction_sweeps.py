@@ -19,7 +19,7 @@ from papers import rat_study_runs
 from papers.base import Case, Claim, Paper, cases_of
 from papers.list import PAPERS
 from papers.mp_sdn import by_equations
-from papers.page import STACK_TITLES, UNDECIDED, Origin, cause
+from papers.page import STACK_TITLES, TOO_FEW, UNDECIDED, Origin, cause
 from papers.page import figure as figure_of
 from papers.page import page as page_of
 from papers.relations import Constant, Quotient, Relation, Value
@@ -157,6 +157,10 @@ def test_a_claim_that_does_not_agree_has_a_cause():
     assert cause(claim, both, STACK_TITLES) == ""
     assert cause(claim, one, STACK_TITLES) == "the stack: it holds with the papers' kernel"
     assert cause(claim, none, STACK_TITLES) == UNDECIDED
+    few = {"a": high["a"][:4]}
+    assert cause(claim, {"paper": high, "linux": few}, STACK_TITLES) == TOO_FEW
+    with_few = cause(claim, {"paper": low, "linux": few}, STACK_TITLES)
+    assert with_few == "the stack: it is open with today's Linux"
     known = Claim("1", "S", "", (above(5),), cause="setting")
     assert cause(known, one, STACK_TITLES) == "a setting that the paper does not state"
 
