@@ -382,7 +382,7 @@ def wires(params: nodes_and_links.Params) -> list[Any]:
     return sorted(str({each.pop("a"), each.pop("b")} and each) for each in rows)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(networks())
 def test_a_random_network_is_the_same_from_a_topo_class_and_from_a_drawing(drawn):
     hosts, switches, links = drawn
@@ -412,7 +412,7 @@ def _check_built(params: nodes_and_links.Params, nodes: int) -> None:
     assert len(ports) == len({*ports})
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(networks(), st.sampled_from([nx.MultiGraph, nx.MultiDiGraph]))
 def test_a_random_network_is_the_same_from_graphml(drawn, kind):
     _hosts, switches, _ = drawn
