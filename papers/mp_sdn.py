@@ -272,10 +272,11 @@ FEW_USERS = (
     "larger loss (table below): among fewer stations, one weak station has a larger share"
 )
 BOTH_WAYS = (
-    "Second paths get more of the time of low demand if the interval is short, as claimed (1.42 "
-    "Mb/s at 1 s, 1.12 at 3.5 s), but keep more of the time of high demand if it is long (0.39 and "
-    "0.81), and both cancel. Short intervals are no worse, because the MAC buffer of 16 packets is "
-    "full whenever the cell is busy; the paper does not state what queue it measures"
+    "In runs of version 0.1.0, second paths got more of the time of low demand if the interval was "
+    "short, as claimed (1.42 Mb/s at 1 s, 1.12 at 3.5 s), but kept more of the time of high demand "
+    "if it was long (0.39 and 0.81), and both cancelled. Short intervals were no worse, because "
+    "the MAC buffer of 16 packets is full whenever the cell is busy; the paper does not state what "
+    "queue it measures"
 )
 WALKERS = (
     "With 40 % of multipath users, as assumed here, most users have no other connection to choose. "
