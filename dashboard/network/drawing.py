@@ -15,7 +15,7 @@ from dashboard.network.layout import WIDTH, Layout, Place, arrange, on_map
 from dashboard.palette import place_colours, subflow_colour, subflow_style, user_colours
 from lab.results.explain import paths as network_paths
 from lab.results.explain.paths import Event, NodePath, Paths
-from lab.topologies.topology import Topology
+from lab.topologies.topology import Topology, wire
 
 MOST_NODES = 300
 MOST_NAMED = 20  # links; with more, a name appears only when the mouse is over its link
@@ -54,6 +54,8 @@ class Line:
     rate. `loss` is the loss of the worse direction, as a fraction. `shift` moves the line sideways,
     in pixels, if several links join the same nodes. `colour` is a palette index, or -1. If `named`,
     the name of the link is written beside it. `words` say where the link is, if its id does not.
+    `interface` is the target that switches the user's end of it, such as `iface.ue1.wlan0.up`. A
+    run may not have this target.
     """
 
     id: str
@@ -67,6 +69,7 @@ class Line:
     colour: int = -1
     named: bool = False
     words: str = ""
+    interface: str = ""
 
 
 @dataclass(frozen=True)
@@ -230,6 +233,11 @@ def _lines(topology: Topology, rate_scale: float) -> Iterable[Line]:
         frozenset((cell.ap, each.user)) for cell in topology.cells for each in cell.stations
     }
     parallel = Counter(frozenset((link.a, link.b)) for link in topology.links)
+    interfaces = {
+        (each.node, each.link): f"iface.{each.node}.{each.name.removeprefix(f'{each.node}-')}.up"
+        for each in wire(topology).interfaces
+        if each.node in topology.users
+    }
     drawn: Counter[frozenset[str]] = Counter()
     shaped = [link.id for link in topology.links if link.rate_bps is not None]
     colours = {} if topology.ids("wifi", "lte") else place_colours(shaped)
@@ -248,6 +256,7 @@ def _lines(topology: Topology, rate_scale: float) -> Iterable[Line]:
             colours.get(link.id, -1),
             ends not in on_the_air and len(topology.links) <= MOST_NAMED,
             link.words,
+            interfaces.get((link.a, link.id)) or interfaces.get((link.b, link.id), ""),
         )
         drawn[ends] += 1
     for cell in topology.cells:
@@ -256,4 +265,14 @@ def _lines(topology: Topology, rate_scale: float) -> Iterable[Line]:
                 rate = scenario_mbps(each.rate_bps, rate_scale)
                 delay_ms = ms_from_ns(cell.delay_ns + each.delay_ns)
                 loss = fraction_from_ppm(cell.loss_ppm)
-                yield Line(f"{cell.ap}~{each.user}", cell.ap, each.user, True, rate, delay_ms, loss)
+                own = interfaces.get((each.user, cell.ap), "")
+                yield Line(
+                    f"{cell.ap}~{each.user}",
+                    cell.ap,
+                    each.user,
+                    True,
+                    rate,
+                    delay_ms,
+                    loss,
+                    interface=own,
+                )

@@ -1,5 +1,6 @@
 // What can be done in the drawing itself: cut and repair links, by the scissors on a link, by the key
-// x on it, or by the button below the drawing when it is selected.
+// x on it, or by the button below the drawing when it is selected. The interfaces of a selected user
+// have buttons there, too.
 import { $, element } from "./app.js";
 import { selected } from "./selection.js";
 
@@ -18,15 +19,28 @@ export class Acts {
     document.addEventListener("select", () => this.show());
   }
 
-  switchOf(link) {
-    return this.run().targets.find((each) => each.name === `link.${link}.up`);
+  // The targets that switch a link: the cable, and the interface at its user.
+  switches(line) {
+    const known = new Set(this.run().targets.map((each) => each.name));
+    return [`link.${line.id}.up`, line.interface].filter((each) => known.has(each));
+  }
+
+  isDown(line, target) {
+    return this.map.paths[target === line.interface ? "off" : "down"].has(line.id);
+  }
+
+  words(line, target) {
+    const down = this.isDown(line, target);
+    const [kind, user, name] = target.split(".");
+    if (kind === "iface") return `Switch ${down ? "on" : "off"} ${name} of ${user}`;
+    return `${down ? (line.air ? "Switch on" : "Repair") : line.air ? "Switch off" : "Cut"} ${line.id}`;
   }
 
   // Put scissors on the links of a drawing that was just loaded.
   place() {
     this.handles.clear();
     const group = document.createElementNS(SVG, "g");
-    const cuttable = this.map.drawing.lines.filter((line) => this.switchOf(line.id));
+    const cuttable = this.map.drawing.lines.filter((line) => this.switches(line)[0]?.startsWith("link."));
     group.setAttribute("class", cuttable.length > MANY || this.map.drawing.area ? "snips many" : "snips");
     for (const line of this.run().state.over ? [] : cuttable) {
       const handle = document.createElementNS(SVG, "g");
@@ -48,7 +62,8 @@ export class Acts {
       const [x1, y1, x2, y2] = ["x1", "y1", "x2", "y2"].map((name) => Number(cable.getAttribute(name)));
       handle.place = [x1 + AT * (x2 - x1), y1 + AT * (y2 - y1)];
       handle.setAttribute("transform", `translate(${handle.place})`);
-      const down = this.map.paths.down.has(id);
+      const line = this.map.drawing.lines.find((each) => each.id === id);
+      const down = this.isDown(line, this.switches(line)[0]);
       handle.classList.toggle("down", down);
       handle.classList.toggle("chosen", chosen?.kind === "link" && chosen.id === id);
       const shape = down ? REPAIR : SCISSORS;
@@ -62,27 +77,29 @@ export class Acts {
     return [...this.handles.values()].filter((each) => each.parentElement.matches(":not(.many)")).map((each) => [...each.place, 9]);
   }
 
-  // The selected link, or the radio links of the selected user.
+  // The selected link, or the links of the selected user's interfaces.
   links() {
     const chosen = selected();
     const own = (line) =>
       (chosen.kind === "link" && line.id === chosen.id) ||
-      (chosen.kind === "user" && line.air && [line.a, line.b].includes(chosen.id));
+      (chosen.kind === "user" && (line.air || line.interface) && [line.a, line.b].includes(chosen.id));
     return chosen && this.map.drawing ? this.map.drawing.lines.filter(own) : [];
   }
 
   showButtons() {
-    const wanted = this.run().state.over ? [] : this.links().filter((line) => this.switchOf(line.id));
-    const words = wanted.map(({ id, air }) => [id, `${this.map.paths.down.has(id) ? (air ? "Switch on" : "Repair") : air ? "Switch off" : "Cut"} ${id}`]);
+    const lines = this.run().state.over ? [] : this.links();
+    const words = lines.flatMap((line) => this.switches(line).map((target) => [target, this.isDown(line, target), this.words(line, target)]));
     const text = JSON.stringify(words);
     if ($("acts").dataset.shown === text) return;
     $("acts").dataset.shown = text;
-    const button = ([id, label]) => element("button", { type: "button", onclick: () => this.turn(id) }, label);
+    const button = ([target, down, label]) => element("button", { type: "button", onclick: () => this.flip(target, down) }, label);
     $("acts").replaceChildren(...words.map(button));
   }
 
   turn(link) {
-    if (!this.run().state.over && this.switchOf(link)) this.flip(`link.${link}.up`, this.map.paths.down.has(link));
+    const line = this.map.drawing.lines.find((each) => each.id === link);
+    const [target] = this.run().state.over ? [] : this.switches(line);
+    if (target) this.flip(target, this.isDown(line, target));
   }
 
   clicked(event) {

@@ -181,7 +181,7 @@ export class NetworkMap {
     const width = (this.lanes.widths.get(ends(line.a, line.b)) ?? 0) + BESIDE;
     put(cable, "stroke-width", Math.max(THIN, width).toFixed(1));
     part.classList.toggle("full", load >= FULL);
-    part.classList.toggle("down", this.paths.down.has(line.id));
+    part.classList.toggle("down", this.paths.isDown(line.id));
     const figures = linkText({ ...line, rate_mbps }, sample);
     if (text.textContent !== figures) text.textContent = figures;
     const [dx, dy] = normal(places[line.a], places[line.b]).map((each) => each * line.shift);
@@ -300,7 +300,7 @@ export class NetworkMap {
   }
 
   rows() {
-    return this.drawing ? describe(this.drawing, this.frame, this.drawnPaths, this.paths.down) : [];
+    return this.drawing ? describe(this.drawing, this.frame, this.drawnPaths, this.paths) : [];
   }
 
   showTable() {

@@ -2,7 +2,8 @@
 export class Paths {
   constructor(drawing) {
     this.drawing = drawing;
-    this.down = new Set();
+    this.down = new Set(); // links
+    this.off = new Set(); // links whose interface at the user is off
     this.rates = new Map(); // of the links whose rate was changed, in Mb/s
     this.reported = new Map();
     this.connections = new Map();
@@ -20,6 +21,12 @@ export class Paths {
     if (changed) this.rates.set(changed, facts.value);
     const link = /^link\.(.+)\.up$/.exec(facts?.target ?? "")?.[1];
     if (link) this.down[facts.value ? "delete" : "add"](link);
+    const own = facts?.target && this.drawing.lines.find((line) => line.interface === facts.target);
+    if (own) this.off[facts.value ? "delete" : "add"](own.id);
+  }
+
+  isDown(link) {
+    return this.down.has(link) || this.off.has(link);
   }
 
   // The nodes of a subflow's path from its server to its user; empty if the user is not known.

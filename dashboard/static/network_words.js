@@ -15,13 +15,13 @@ export function linkText(line, sample) {
 }
 
 // One row for each link, node and subflow: {kind, id, name, where, figures}.
-export function describe(drawing, frame, paths, down) {
+export function describe(drawing, frame, paths, state) {
   const rows = drawing.lines.map((line) => ({
     kind: "link",
     id: line.id,
     name: `${line.air ? "Air" : "Link"} ${line.id.replace("~", " to ")}`,
     where: line.words || `${line.a} to ${line.b}`,
-    figures: linkFigures(line, frame?.link?.[line.id] ?? {}, down.has(line.id)),
+    figures: linkFigures(line, frame?.link?.[line.id] ?? {}, state.isDown(line.id)),
   }));
   for (const node of drawing.nodes) rows.push(nodeRow(node, frame));
   for (const [name, path] of paths ?? []) {

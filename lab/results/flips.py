@@ -91,7 +91,7 @@ def flip_words(flip: Mapping[str, Any], link_name: Callable[[str], str] = str) -
         case ["cell", ap, user, "rate_mbps"]:
             return f"rate of {user} at {ap} when alone there: {_instead(flip, 'rate_mbps')}"
         case ["iface", user, name, "up"]:
-            return f"{name} of {user} was switched {'on' if new else 'off'}"
+            return f"interface {name} of {user} was switched {'on' if new else 'off'}"
         case ["user", user, "demand_mbps"]:
             return f"{user} asks for {_instead(flip, 'demand_mbps', ALL_IT_GETS)}"
     return flip_text(flip)

@@ -106,6 +106,24 @@ def test_a_cable_is_cut_with_one_click_and_repaired_by_the_keyboard(page, addres
     client.post(f"/api/runs/{run_id}/stop")
 
 
+def test_wifi_of_a_user_is_switched_off_and_on(page, address, client):  # noqa: F811
+    run_id = start(client, "testbed_wifi_lte", speed=2)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"{address}/runs/{run_id}")
+    line = "#drawing [data-kind=link][data-id='wifi1~ue3']"
+    user = "#drawing [data-kind=user][data-id=ue3]"
+    until(page, lambda: page.locator(".snip[data-link=lte]").count() == 1)
+    page.focus(user)
+    page.keyboard.press("Enter")
+    until(page, lambda: page.locator("#acts button").count() == 2)
+    page.click("#acts button:has-text('Switch off wlan0 of ue3')")
+    page.wait_for_selector(f"{line}.down", state="attached")
+    until(page, lambda: "wlan0 of ue3 was switched off" in page.inner_text("#happened"))
+    page.click("#acts button:has-text('Switch on wlan0 of ue3')")
+    until(page, lambda: page.locator(f"{line}.down").count() == 0)
+    client.post(f"/api/runs/{run_id}/stop")
+
+
 def test_a_click_on_a_link_selects_the_link_and_a_second_one_the_subflow_on_it(page, address, runs):  # noqa: F811
     testbed.simulated(runs / "done", "testbed_wifi_lte", "duration_s=3")
     page.set_viewport_size({"width": 1440, "height": 900})
