@@ -712,13 +712,15 @@ PATHS = {"file", *KEYS}
 FILE_KEYS = {"file", "mininet"}  # `topology: {file: PATH.py}`
 
 
-def refuse_code_paths(document: Any, doing: str) -> None:
+def refuse_code_paths(document: Any, doing: str, data: Path | None = None) -> None:
     """Raise `RequestError` if `document` contains the path of a code file anywhere.
 
     `document` is data parsed from JSON or YAML. `doing` begins the error message, such as "start
-    the run".
+    the run". Files in the folder `data` or below may be named if they are no code.
     """
     for key, value in code_paths_in(document):
+        if data and _is_data_in(data, key, value):
+            continue
         raise RequestError(
             f"{doing}: {key}: '{value}' is the path of a file, and over HTTP only names are "
             "accepted. Put the file into a folder DIR, start the dashboard with --with DIR, and "
@@ -730,14 +732,21 @@ def refuse_code_of_others(name: str, doing: str) -> None:
     """Raise `RequestError` if the scenario `name` has the path of a code file that must not run.
 
     A scenario in a folder of `--with` is the user's own. Its topology may name code, which `load`
-    accepts in this folder or below.
+    accepts in this folder or below. Such a scenario, and one of the lab, may name data there.
     """
     path = find(name)
     raw = read(path)
     topology = raw.get("topology")
-    if path in extensions.scenario_files().values() and isinstance(topology, dict):
+    is_of_user = path in extensions.scenario_files().values()
+    if is_of_user and isinstance(topology, dict):
         raw = raw | {"topology": {each: topology[each] for each in topology if each not in PATHS}}
-    refuse_code_paths(raw, doing)
+    refuse_code_paths(raw, doing, path.parent if is_of_user or path.parent == FOLDER else None)
+
+
+def _is_data_in(folder: Path, key: str, value: str) -> bool:
+    is_code = key.rpartition(".")[2] in FILE_KEYS or value.lower().endswith(ENDINGS)
+    path = folder / value
+    return not is_code and path.is_file() and path.resolve().is_relative_to(folder.resolve())
 
 
 def code_paths_in(document: Any, key: str = "") -> Iterator[tuple[str, str]]:

@@ -81,9 +81,37 @@ def test_the_page_of_a_run_loads_no_file_that_its_scenario_names(client, runs):
 
 
 @pytest.mark.parametrize("name", loading.names())
-def test_no_scenario_of_the_lab_names_a_file(name):
-    text = loading.find(name)
-    assert list(loading.code_paths_in(yaml_text.read(text))) == []
+def test_every_scenario_of_the_lab_can_be_started_and_names_no_code(name):
+    loading.refuse_code_of_others(name, "start the run")
+    found = [value for _, value in loading.code_paths_in(yaml_text.read(loading.find(name)))]
+    assert not [value for value in found if value.endswith(loading.ENDINGS)]
+
+
+@pytest.mark.parametrize(
+    ("trace", "is_data"),
+    [
+        ("traces/mine.csv", True),
+        ("traces/none.csv", False),
+        ("../mine.csv", False),
+        ("traces/mine.py", False),
+        ("/etc/hostname", False),
+    ],
+)
+def test_a_scenario_of_the_lab_may_name_data_in_its_folder(trace, is_data, monkeypatch, tmp_path):
+    folder = tmp_path / "scenarios"
+    (folder / "traces").mkdir(parents=True)
+    for each in ("scenarios/traces/mine.csv", "mine.csv", "scenarios/traces/mine.py"):
+        (tmp_path / each).write_text("t_s,rate_mbps\n0,5\n1,6\n")
+    monkeypatch.setattr(loading, "FOLDER", folder)
+    paths = [{"trace": trace}, {"rate_mbps": 5}]
+    topology = {"kind": "parallel_paths", "paths": paths}
+    scenario = {"name": "own", "title": "T", "topology": topology, "traffic": [{"user": "ue1"}]}
+    (folder / "own.yaml").write_text(yaml.safe_dump(scenario))
+    if is_data:
+        assert checked(StartRequest(scenario="own")).network.users == ("ue1",)
+        return
+    with pytest.raises(RequestError, match="only names are accepted"):
+        checked(StartRequest(scenario="own"))
 
 
 def test_runs_started_here_get_the_extension_folders_of_the_server(runs, tmp_path):
