@@ -290,10 +290,10 @@ def test_a_stopped_batch_continues_after_a_restart(client, app, runs):
     assert restarted.post("/api/batches/nope/continue").status_code == 404
 
 
-def test_batches_take_turns_and_leave_room_for_other_runs(client, app):
+def test_batches_take_turns_and_leave_room_for_other_runs(client, app, runs):
     slow = START | {"speed": 1, "duration_s": 600}
     first = client.post("/api/batches", json={"start": slow, "repeats": 9}).json["id"]
-    until(lambda: row_of(client, first)["runs"])
+    until(lambda: list(runs.glob(f"{first}.*/manifest.json")))
     second = client.post("/api/batches", json={"start": START, "repeats": 2}).json["id"]
     assert (row_of(client, second)["is_waiting"], row_of(client, second)["runs"]) == (True, [])
     counted = app.extensions["launcher"]._running()
