@@ -182,7 +182,7 @@ class Batches:
     def _row(self, name: str, docs: list[Doc]) -> Doc:
         batch = self._batches.get(name)
         unfinished = [doc["id"] for doc in docs if doc["status"] in UNFINISHED]
-        failed = [doc for doc in docs if doc["status"] in ("failed", "cut")]
+        failed = [doc for doc in reversed(docs) if doc["status"] in ("failed", "cut")]
         total = batch.total if batch else len(docs)
         done = len(docs) - len(unfinished)
         return {
