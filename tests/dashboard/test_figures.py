@@ -151,7 +151,7 @@ def test_thinning_keeps_every_peak_and_the_order(values, points):
 
 def test_a_change_says_who_made_it_and_when():
     change = {"t": 12.0, "kind": "flip", "ok": True, "target": "link.wifi.up", "value": False}
-    assert events.describe(change, 1).title == "link.wifi.up = off"
+    assert events.describe(change, 1).title == "link wifi was cut"
     assert events.describe(change, 1).reason == "changed by you at 12.0 s"
     assert events.describe(change | {"source": "scenario"}, 1).reason == "from the scenario file"
 
