@@ -28,6 +28,14 @@ settings.register_profile("lab", deadline=None, derandomize=os.environ.get("CI")
 settings.load_profile("lab")
 
 
+@pytest.hookimpl(trylast=True)  # after the order was drawn
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put files with whole programs, which take minutes, before all others. So no processor waits at
+    the end for the last of them."""
+    slow = {item.path for item in items if item.get_closest_marker("whole")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     note_failures(session, exitstatus)
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import click
 import pytest
+from _pytest.mark import ParameterSet
 from machine import emulation, needs_emulation
 
 from lab.cli.commands import Beside, cli
@@ -55,7 +56,7 @@ EMULATION_S = 900
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
-def blocks(kind: str) -> list[object]:
+def blocks(kind: str) -> list[ParameterSet]:
     """Blocks of this kind; page and number are the test's ID."""
     found = []
     for page in PAGES:
@@ -110,15 +111,27 @@ def shell(text: str, folder: Path, timeout_s: float) -> str:
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGKILL)
-        printed.seek(0), errors.seek(0)
+        printed.seek(0)
+        errors.seek(0)
         said = printed.read()
         assert status == 0, said + errors.read()
     return said
 
 
+BLOCKS = blocks("sh run")
+FIRST = [each for each in BLOCKS if each.id.startswith("README")]
+
+
 @pytest.mark.whole
-@pytest.mark.parametrize("block", blocks("sh run"))
+@pytest.mark.parametrize("block", FIRST)
 def test_commands_run(block, copy):
+    shell(block, copy, 600)
+
+
+@pytest.mark.long
+@pytest.mark.whole
+@pytest.mark.parametrize("block", [each for each in BLOCKS if each not in FIRST])
+def test_commands_of_other_pages_run(block, copy):
     shell(block, copy, 600)
 
 

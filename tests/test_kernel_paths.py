@@ -88,7 +88,7 @@ def test_the_page_judges_the_simulator_by_the_kernel():
     page = crosscheck.section(kernel_witness.STUDY, found, "Made here.")
     assert page.startswith("## two_paths_kernel")
     assert (
-        "| file_1_mb | time to complete [s] | 2.00 | 2.00 | +0 % | 15 %: met | independent |"
+        "| file_1_mb | time to complete [s] | 2.00 | 2.00 | +0 % | 15 %: met, open, add 4 | "
         in page
     )
     assert "sim against kernel" in page

@@ -185,6 +185,7 @@ def test_dots_flow_only_while_time_passes(page, address, client):  # noqa: F811
     client.post(f"/api/runs/{run_id}/stop")
 
 
+@pytest.mark.long
 def test_a_limit_is_dragged_on_its_chart(page, address, client):  # noqa: F811
     run_id = start(client, "testbed_wifi_lte", speed=10, duration_s=6000)
     page.set_viewport_size({"width": 1440, "height": 900})

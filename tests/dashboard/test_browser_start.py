@@ -38,7 +38,7 @@ def test_lists_of_the_topology_are_edited_and_the_drawing_follows(page, address)
     until(page, lambda: drawn(page, "path2"))
     page.click("#topology-box summary")
     form = page.inner_text("#topology-params")
-    assert form.count("ms") == 2  # delay and jitter, each once
+    assert form.count("ms") == 3  # delay, jitter and the bins of a trace, each once
     assert "mbps" not in form
     inside = "document.documentElement.scrollWidth <= window.innerWidth"
     assert page.evaluate(inside)

@@ -11,7 +11,7 @@ from conftest import until
 from dashboard.runs import checked
 from dashboard.serve import DEMO
 from lab.results.explain import changes
-from lab.run.recorder import write_scenario
+from lab.run.recorder import keep_inputs, write_scenario
 from lab.scenario import loading, targets
 from lab.scenario.loading import Overrides
 
@@ -90,6 +90,7 @@ def recorded(folder, scenario):
     """Two functions for a run of this scenario: which suggestions are already so, and a change."""
     folder.mkdir(parents=True, exist_ok=True)
     write_scenario(folder / "scenario.yaml", scenario)
+    keep_inputs(folder, loading.input_files(scenario, "sim"))
     (folder / "events.jsonl").write_text("")
 
     def flip(target, value):

@@ -104,6 +104,7 @@ def test_a_damaged_manifest_names_no_process(client, running_run, runs):
     os.kill(manifest["pid"], signal.SIGINT)
 
 
+@pytest.mark.long
 def test_runs_that_start_while_the_dashboard_ends_are_ended_or_refused(tmp_path):
     launcher = Launcher(Store(tmp_path / "data"), ["sleep"], most=9)
     started, refused = [], []

@@ -9,6 +9,7 @@ from class_browser import join, new_page, open_sheet, served, state, until
 pytestmark = [pytest.mark.browser, pytest.mark.whole]
 
 
+@pytest.mark.long
 def test_pages_that_follow_a_run_from_its_start_ask_for_nothing_too_early(
     app, room, faults, monkeypatch
 ):
