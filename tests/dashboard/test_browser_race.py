@@ -50,7 +50,7 @@ def test_two_strategies_race_two_clicks_from_the_start(page, address, client, ru
     assert [each for each in PARTS if not page.evaluate(INSIDE, each)] == []
     until(page, lambda: len(set(page.evaluate(TOPS))) == 1)
     page.click("#try .press")
-    until(page, lambda: page.locator(".lane .said:has-text('rate_mbps')").count() == 2)
+    until(page, lambda: page.locator(".lane .said:has-text('rate of ue3')").count() == 2)
     page.click("#which button:last-child")
     assert "in lane B" in page.inner_text("#knobs-note")
     assert page.locator("form[data-target='strategy.cth']").count() == 1
