@@ -327,14 +327,16 @@ def test_what_the_file_reads_is_part_of_the_experiment_and_of_the_run(mininet, t
 
 
 def test_nothing_of_mininet_stays_in_this_process(mininet, tmp_path):
-    path, before = of_topo(tmp_path, "two"), list(sys.path)
+    def modules() -> dict[str, ModuleType]:
+        return {k: each for k, each in sys.modules.items() if k.partition(".")[0] == "mininet"}
+
+    path, before = of_topo(tmp_path, "two"), (list(sys.path), modules())
     threads = [threading.Thread(target=loaded, args=(path,)) for _ in range(3)]
     for each in threads:
         each.start()
     for each in threads:
         each.join()
-    assert sys.path == before
-    assert not [name for name in sys.modules if name.partition(".")[0] == "mininet"]
+    assert (sys.path, modules()) == before
     assert not [each for each in sys.meta_path if type(each).__module__.startswith("lab.")]
 
 
