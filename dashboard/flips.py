@@ -26,6 +26,7 @@ GROUPS = {
     "cell": "WiFi and LTE: rate of a user that is alone",
     "link": "Links",
     "iface": "Interfaces of users",
+    "endpoint": "Subflows of interfaces (backup: used while no other can send)",
     "user": "Users: rate limit of the application",
     "cc": "Congestion control",
 }
@@ -122,6 +123,7 @@ def _row(target: Target) -> Row:
         "cell": place,
         "user": place,
         "iface": place,
+        "endpoint": rest.replace(".", " "),
         "strategy": rest or "strategy",
         "cc": "cc",
     }

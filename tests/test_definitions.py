@@ -80,6 +80,8 @@ def pattern(target: str) -> str:
             return f"link.ID.{what}"
         case ["user", _, what]:
             return f"user.ID.{what}"
+        case ["endpoint", _, _]:
+            return "endpoint.USER.NAME"
         case ["iface", _, _, what]:
             return f"iface.USER.NAME.{what}"
         case ["cell", _, what]:

@@ -8,6 +8,7 @@ import random
 import sys
 import threading
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import yaml

@@ -92,6 +92,8 @@ def flip_words(flip: Mapping[str, Any], link_name: Callable[[str], str] = str) -
             return f"rate of {user} at {ap} when alone there: {_instead(flip, 'rate_mbps')}"
         case ["iface", user, name, "up"]:
             return f"interface {name} of {user} was switched {'on' if new else 'off'}"
+        case ["endpoint", user, name]:
+            return f"endpoint {name} of {user}: {_instead(flip)}"
         case ["user", user, "demand_mbps"]:
             return f"{user} asks for {_instead(flip, 'demand_mbps', ALL_IT_GETS)}"
     return flip_text(flip)

@@ -206,6 +206,10 @@ def from_data(
     named = _digests_of_named(scenario, source)
     scenario = scenario.with_inputs({**read, **named, **(opened or _recorded(scenario, files))})
     _check_against_network(scenario, source)
+    try:
+        targets.check_endpoints(scenario)
+    except RequestError as error:
+        raise RequestError(f"{source}: {error}") from error
     scenario = _with_flow_of_each_user(scenario)
     scenario = scenario.with_network(with_loss_on_data(scenario.network, scenario.data_flows))
     _check_events(scenario, source)
@@ -547,9 +551,9 @@ def _check_events(scenario: Scenario, source: str) -> None:
         try:
             value = targets.check_flip(now, event.target, event.value)
             change = targets.change(now, event.target, value)
-            if isinstance(change, targets.SetInterfaceUp):
+            if isinstance(change, targets.SetInterfaceUp | targets.SetEndpoint):
                 interfaces = interfaces or targets.Interfaces(scenario)
-                interfaces.change(change.user, change.name, change.up, event.at_s)
+                interfaces.change(change, event.at_s)
         except RequestError as error:
             raise RequestError(f"{source}: {where(['events', n])}: {error}") from error
         now = targets.after(now, event.target, value)
@@ -650,6 +654,8 @@ def experiment(scenario: Scenario, engine: str) -> str:
         del decides["topology"]["notes"]
     if decides["topology"].get("air") == "cell":  # runs from before the choice have the same digest
         del decides["topology"]["air"]
+    if not decides["multipath"]["endpoints"]:  # likewise
+        del decides["multipath"]["endpoints"]
     if files := user_files(scenario, engine):
         decides["extensions"] = [[each.kind, each.name, each.sha256] for each in files]
     if data := inputs.by_name(input_files(scenario, engine)):

@@ -97,10 +97,29 @@ class Traffic(Part):
         return self
 
 
+Role = Literal["subflow", "backup", "none"]  # of a user's MPTCP endpoint; see `targets.SetEndpoint`
+
+
+class Endpoint(Part):
+    """What the addresses of one of a user's interfaces are for, with the flags of `ip mptcp
+    endpoint`. `interface` is without the user, such as `wlan0`."""
+
+    host: str
+    interface: str
+    flags: Annotated[tuple[Literal["subflow", "backup"], ...], Field(max_length=2)]
+
+    @property
+    def role(self) -> Role:
+        if "backup" in self.flags:
+            return "backup"
+        return "subflow" if self.flags else "none"
+
+
 class Multipath(Part):
     """The settings of Multipath TCP.
 
     - `server_enabled`: if false, the server refuses Multipath TCP
+    - `endpoints`: interfaces whose addresses open backups, or no subflows. The others open subflows
     - `balia_decrease`, `olia_metric`: the variants of BALIA and of OLIA: "draft" follows the
       Internet-Draft, "kernel" the multipath-tcp.org kernel
     - `expected_by`: how a subflow is limited to the throughput that the SDN controller expects:
@@ -117,6 +136,7 @@ class Multipath(Part):
     scheduler: Literal["lowest_rtt", "linux", "round_robin", "redundant"] = "lowest_rtt"
     receive_buffer_kb: Annotated[int, Field(ge=16, le=1_000_000)] = 4000
     server_enabled: bool = True
+    endpoints: tuple[Endpoint, ...] = ()
     balia_decrease: Literal["kernel", "draft"] = "kernel"
     olia_metric: Literal["kernel", "draft"] = "kernel"
     expected_by: Literal["pacing", "window"] = "pacing"

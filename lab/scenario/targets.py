@@ -8,6 +8,7 @@ link.ID.rate_mbps           also delay_ms, loss and up
 cell.AP.USER.rate_mbps      a user's radio rate at an access point while nobody else sends there
 cell.AP.tier1_mbps          a limit on all Tier 1 traffic of an access point; null: no limit
 iface.USER.NAME.up          whether an interface of a user has its addresses
+endpoint.USER.NAME          what subflows these addresses open: subflow, backup, or none
 user.ID.demand_mbps         the total rate of all connections of a user; null: no limit
 cc                          the congestion control of open and of later connections
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from controller.units import (
     bps_from_mbps,
@@ -106,6 +107,16 @@ class SetInterfaceUp:
 
 
 @dataclass(frozen=True)
+class SetEndpoint:
+    """Let the addresses of an interface of a user open subflows, open backups, or open none, as the
+    flags of `ip mptcp endpoint` do. Subflows that are open become backups (MP_PRIO), or end."""
+
+    user: str
+    name: str
+    role: schema.Role
+
+
+@dataclass(frozen=True)
 class SetDemand:
     """Set the total rate at which the connections of a user write. None means no limit."""
 
@@ -145,6 +156,7 @@ Change = (
     | SetStationRate
     | SetTier1Demand
     | SetInterfaceUp
+    | SetEndpoint
     | SetDemand
     | SetCongestionControl
     | SetStrategy
@@ -269,6 +281,8 @@ def change(scenario: Scenario, target: str, value: Any) -> Change:
             return SetStationRate(ap, user, bps_from_mbps(value * scenario.rate_scale))
         case ["iface", user, name, "up"]:
             return SetInterfaceUp(user, name, value)
+        case ["endpoint", user, name]:
+            return SetEndpoint(user, name, value)
         case ["user", user, "demand_mbps"]:
             return SetDemand(user, wire_bps(value))
         case ["cc"]:
@@ -371,9 +385,21 @@ def _network(scenario: Scenario) -> list[Target]:
 
 def _interfaces(scenario: Scenario) -> list[Target]:
     help = "false: its address is removed, and its subflows end; true: new ones are opened"
+    of_endpoint = "backup: used while no other subflow can send; none: no subflow"
+    found, roles = switchable(scenario), _roles(scenario)
     return [
-        Target(f"iface.{user}.{name}.up", "switch", True, help=f"at {each.link}; {help}")
-        for (user, name), each in switchable(scenario).items()
+        row
+        for (user, name), each in found.items()
+        for row in (
+            Target(f"iface.{user}.{name}.up", "switch", True, help=f"at {each.link}; {help}"),
+            Target(
+                f"endpoint.{user}.{name}",
+                "name",
+                roles.get((user, name), "subflow"),
+                choices=get_args(schema.Role),
+                help=f"at {each.link}; {of_endpoint}",
+            ),
+        )
     ]
 
 
@@ -443,11 +469,11 @@ def _checked_number(row: Target, value: Any) -> float | None:
     return float(value)
 
 
-# Interfaces of users that can be switched off during a run
+# Interfaces of users that can be switched off during a run, and what they are for
 
 
 def switchable(scenario: Scenario) -> dict[tuple[str, str], Interface]:
-    """Return the interfaces that can go down, by user and name, such as (`ue1`, `wlan0`).
+    """Return the interfaces that can change, by user and name, such as (`ue1`, `wlan0`).
 
     These are the interfaces of multipath users with several ones. Users that walk have none: their
     radios change the access point.
@@ -464,46 +490,96 @@ def switchable(scenario: Scenario) -> dict[tuple[str, str], Interface]:
     }
 
 
+def _roles(scenario: Scenario) -> dict[tuple[str, str], schema.Role]:
+    return {(each.host, each.interface): each.role for each in scenario.multipath.endpoints}
+
+
+def check_endpoints(scenario: Scenario) -> None:
+    """Raise `RequestError` if an entry of `multipath.endpoints` does not fit the network."""
+    known, seen = switchable(scenario), set[tuple[str, str]]()
+    for n, each in enumerate(scenario.multipath.endpoints):
+        where = f"multipath.endpoints.{n}"
+        own = [name for user, name in known if user == each.host]
+        if not own:
+            users = ", ".join(dict.fromkeys(user for user, _ in known)) or "none"
+            raise RequestError(
+                f"{where}.host: {show(each.host)} is not one of the multipath users with several "
+                f"interfaces that do not walk. These are: {users}"
+            )
+        if each.interface not in own:
+            raise RequestError(f"{where}.interface {unknown(each.interface, own)}")
+        if (each.host, each.interface) in seen:
+            raise RequestError(f"{where}: there is an entry for this interface already")
+        if each.role == "none" and each.interface == own[0]:
+            raise RequestError(f"{where}.flags: {_first(each.host, each.interface)}")
+        seen.add((each.host, each.interface))
+
+
+def _first(user: str, name: str) -> str:
+    return f"{user} opens its connections over {name}: choose subflow or backup"
+
+
 class Interfaces:
-    """Which interfaces are down."""
+    """Which interfaces are down, and which subflows the others open."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
         self._all = switchable(scenario)
         self.down: set[Interface] = set()
+        self.roles: dict[Interface, schema.Role] = {
+            each: _roles(scenario).get(key, "subflow") for key, each in self._all.items()
+        }
 
-    def check(self, user: str, name: str, up: bool, at_s: float) -> Interface | None:
+    def opens(self, interface: Interface) -> bool:
+        """Return whether each connection has a subflow over an interface."""
+        return interface not in self.down and self.roles.get(interface) != "none"
+
+    def check(self, change: SetInterfaceUp | SetEndpoint, at_s: float) -> Interface | None:
         """Return the interface that changes at `at_s`, or None if it is already as wanted.
 
-        Raise `RequestError` if the user would have no interface left, or opens connections over
-        this one later.
+        Raise `RequestError` if the user would have no subflow left, or opens connections over this
+        interface later.
         """
+        user, name = change.user, change.name
         interface = self._all[user, name]
-        if up == (interface not in self.down):
-            return None
         own = [each for (whose, _), each in self._all.items() if whose == user]
-        target = f"iface.{user}.{name}.up"
-        if not up and self.down.issuperset(each for each in own if each != interface):
-            raise RequestError(f"{target}: {user} has no other interface that is up")
-        if not up and interface == own[0] and (later_s := self._next_start_s(user, name, at_s)):
+        others = [each for each in own if each != interface]
+        if isinstance(change, SetEndpoint):
+            if change.role == self.roles[interface]:
+                return None
+            target, closes = f"endpoint.{user}.{name}", change.role == "none"
+            if closes and interface == own[0]:
+                raise RequestError(f"{target}: {_first(user, name)}")
+        else:
+            if change.up == (interface not in self.down):
+                return None
+            target, closes = f"iface.{user}.{name}.up", not change.up
+        if closes and not any(map(self.opens, others)):
+            raise RequestError(f"{target}: {user} has no other interface that opens subflows")
+        if closes and interface == own[0] and (later_s := self._next_start_s(target, user, at_s)):
             raise RequestError(
                 f"{target}: {user} opens its connections over {name}, the next one at "
                 f"{later_s:g} s: let its traffic start earlier, or cut a link"
             )
         return interface
 
-    def change(self, user: str, name: str, up: bool, at_s: float) -> Interface | None:
+    def change(self, change: SetInterfaceUp | SetEndpoint, at_s: float) -> Interface | None:
         """Record a change, and return as `check` does."""
-        interface = self.check(user, name, up, at_s)
-        if interface:
-            (self.down.discard if up else self.down.add)(interface)
+        interface = self.check(change, at_s)
+        if interface is None:
+            return None
+        if isinstance(change, SetEndpoint):
+            self.roles[interface] = change.role
+        elif change.up:
+            self.down.discard(interface)
+        else:
+            self.down.add(interface)
         return interface
 
-    def _next_start_s(self, user: str, name: str, at_s: float) -> float | None:
+    def _next_start_s(self, target: str, user: str, at_s: float) -> float | None:
         """Return when the next flow of a user starts, if the interface is not up again by then."""
         starts_s = [each.start_s for each in self._scenario.traffic if each.user == user]
         later_s = min((each for each in starts_s if each > at_s), default=None)
-        target = f"iface.{user}.{name}.up"
         back_s = [
             each.at_s
             for each in self._scenario.events

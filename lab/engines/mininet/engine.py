@@ -58,8 +58,10 @@ class MininetEngine(Engine):
         if real_medium.is_used(scenario.network.cells):
             real_medium.check(scenario.multipath.receive_buffer_kb)
         for event in scenario.events:
-            if event.target.startswith("iface."):
+            if event.target.startswith(("iface.", "endpoint.")):
                 _check_kernel_opens_subflows(scenario, event.target.split(".")[1])
+        for each in scenario.multipath.endpoints:
+            _check_kernel_opens_subflows(scenario, each.host)
 
     @classmethod
     def load_law(cls, path: Path, source: bytes) -> None:
@@ -158,8 +160,8 @@ class MininetEngine(Engine):
                 self._change_link(change)
             case targets.SetStationRate(ap, user, rate_bps):
                 self.emulated.stations.set_rate(ap, user, rate_bps)
-            case targets.SetInterfaceUp(user, name, up):
-                self._set_interface(user, name, up)
+            case targets.SetInterfaceUp() | targets.SetEndpoint():
+                self._set_interface(change)
             case targets.SetDemand(user, rate_bps):
                 self.workload.set_demand(user, rate_bps)
             case targets.SetCongestionControl(name):
@@ -171,12 +173,17 @@ class MininetEngine(Engine):
                 return pox.set_tier1_demand(ap, rate_bps)
         return None
 
-    def _set_interface(self, user: str, name: str, up: bool) -> None:
-        _check_kernel_opens_subflows(self.scenario, user)
-        interface = self.interfaces.check(user, name, up, self.workload.now_s())
-        if interface is not None:
-            self.emulated.network.set_interface(interface, up)
-            self.interfaces.change(user, name, up, self.workload.now_s())
+    def _set_interface(self, change: targets.SetInterfaceUp | targets.SetEndpoint) -> None:
+        _check_kernel_opens_subflows(self.scenario, change.user)
+        interface = self.interfaces.check(change, self.workload.now_s())
+        if interface is None:
+            return
+        network, known = self.emulated.network, self.interfaces
+        if isinstance(change, targets.SetInterfaceUp):
+            network.set_interface(interface, change.up, known.roles[interface])
+        elif interface not in known.down:
+            network.set_endpoint(interface, known.roles[interface], change.role)
+        known.change(change, self.workload.now_s())
 
     def _hear(self) -> None:
         lines = self.emulated.pox.take()
@@ -365,8 +372,8 @@ def _check_kernel_opens_subflows(scenario: Scenario, user: str) -> None:
     if user in userspace_path_manager.hosts_that_need_it(topology, wire(topology)):
         most = userspace_path_manager.MAX_SUBFLOWS + 1
         raise RequestError(
-            f"iface.{user} on engine 'mininet': with more than {most} subflows, {user} opens none "
-            "anew. Choose --engine sim, or fewer subflows"
+            f"interfaces of {user} on engine 'mininet': with more than {most} subflows, {user} "
+            "opens none anew. Choose --engine sim, or fewer subflows"
         )
 
 

@@ -278,6 +278,8 @@ class SimEngine(Engine):
         self._occupancies: dict[str, list[float]] = {}
         self.demands, self.interfaces = Demands(), targets.Interfaces(scenario)
         self._build(scenario)
+        for interface, role in self.interfaces.roles.items():
+            self.network.set_endpoint(interface, role)
         self._check_receive_buffer(scenario)
 
     def _build(self, scenario: Scenario) -> None:
@@ -369,24 +371,25 @@ class SimEngine(Engine):
                 self.controller.set_tier1_demand(ap, rate_bps)
             case targets.SetStationRate(ap, user, rate_bps):
                 self.cells.set_rate(ap, user, rate_bps)
-            case targets.SetInterfaceUp(user, name, up):
-                self._set_interface(user, name, up)
+            case targets.SetInterfaceUp() | targets.SetEndpoint():
+                self._set_interface(change)
             case targets.SetDemand(user, rate_bps):
                 self._set_rates(self.demands.set_demand(user, rate_bps))
             case targets.SetCongestionControl(name):
                 self._set_cc(name)
 
-    def _set_interface(self, user: str, name: str, up: bool) -> None:
+    def _set_interface(self, change: targets.SetInterfaceUp | targets.SetEndpoint) -> None:
         now_s = self.network.now_ns / at.NS_PER_S
-        interface = self.interfaces.check(user, name, up, now_s)
+        interface = self.interfaces.check(change, now_s)
         if interface is None:
             return
-        if up:
-            for flow, subflow in self.network.bring_up(interface):
-                self.connections.joined(flow, subflow)
+        if isinstance(change, targets.SetEndpoint):
+            joined = self.network.set_endpoint(interface, change.role)
         else:
-            self.network.take_down(interface)
-        self.interfaces.change(user, name, up, now_s)
+            joined = self.network.set_interface(interface, change.up)
+        for flow, subflow in joined:
+            self.connections.joined(flow, subflow)
+        self.interfaces.change(change, now_s)
 
     def _set_cc(self, name: str) -> None:
         congestion.check_change(name, self.scenario.multipath.by_window)

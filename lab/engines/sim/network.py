@@ -4,6 +4,7 @@ Its state is in the records of `core.state`."""
 from __future__ import annotations
 
 import gc
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -28,7 +29,7 @@ from lab.engines.sim.routes import DOWN, UP, Hops, Routes, Subflow
 from lab.engines.sim.tables import FRAME_BYTES, JOINS, TCP_ACK_BYTES, Tables
 from lab.errors import LabError
 from lab.scenario.flows import Flow
-from lab.scenario.schema import Multipath
+from lab.scenario.schema import Multipath, Role
 from lab.scenario.targets import LinkChange, SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
 from lab.topologies.topology import Interface, Topology, data_directions, link_delay_ns
 
@@ -83,7 +84,8 @@ class Network:
         self.w = build(self.tables)
         self._steps: dict[Hops, at.Step] = {}  # the first one of each route
         self._down: set[Interface] = set()
-        self._closed: dict[Interface, list[tuple[Flow, Subflow]]] = {}
+        self._roles: dict[Interface, Role] = {}  # where it is not "subflow"
+        self._closed: dict[Interface, list[tuple[Flow, Subflow]]] = defaultdict(list)
         self.now_ns = 0
 
     def _hops_of_data(
@@ -127,8 +129,10 @@ class Network:
             if is_udp or flow.warm:
                 _establish(subflow.record, rtt_ns)
                 c.state = at.ESTABLISHED
+        for subflow in subflows:
+            self._mark(subflow)
         for subflow in subflows[1:]:
-            if subflow.ends.user in self._down:
+            if not self._opens(subflow.ends.user):
                 subflow.record.state = at.CLOSED
                 self._closed[subflow.ends.user].append((flow, subflow))
         if c.state == at.OPENING:
@@ -264,38 +268,74 @@ class Network:
 
     # --- interfaces of users
 
-    def take_down(self, interface: Interface) -> None:
-        """Remove the addresses of a user's interface: nothing passes it any more.
+    def set_interface(self, interface: Interface, up: bool) -> list[tuple[Flow, Subflow]]:
+        """Remove the addresses of a user's interface, or add them again. While it has none, nothing
+        passes it. Return the subflows that open now, with their flows.
 
-        Its subflows close if their connection has another one: at the user now, and at the server
-        when it hears of it over the other one (REMOVE_ADDR).
+        Raise `LabError` if a connection has no room for more subflows.
         """
-        self._down.add(interface)
+        opens = self._roles.get(interface) != "none"
+        joined = self._open_again(interface) if up and opens else []
+        (self._down.discard if up else self._down.add)(interface)
         for hop in self._hops_at(interface):
-            hop.is_up = 0
-        self._closed[interface] = [
+            hop.is_up = int(up and not self.routes.is_broken(interface.link))
+        if opens and not up:
+            self._close_all(interface)
+        return self._joins(joined)
+
+    def set_endpoint(self, interface: Interface, role: Role) -> list[tuple[Flow, Subflow]]:
+        """Let the addresses of a user's interface open subflows, open backups, or open none. Return
+        the subflows that open now, with their flows.
+
+        Raise `LabError` if a connection has no room for more subflows.
+        """
+        opens = interface not in self._down
+        was_none = self._roles.get(interface) == "none"
+        joined = self._open_again(interface) if opens and was_none else []
+        self._roles[interface] = role
+        if opens and role == "none":
+            self._close_all(interface)
+        elif opens:
+            for _, subflow in self._subflows_at(interface):
+                self.set_backup(subflow, role == "backup")
+        return self._joins(joined)
+
+    def _opens(self, interface: Interface) -> bool:
+        return interface not in self._down and self._roles.get(interface) != "none"
+
+    def _mark(self, subflow: Subflow) -> None:
+        """Give a subflow that opens the backup flag of its endpoint (RFC 8684, section 3.2)."""
+        if self._roles.get(subflow.ends.user) == "backup":
+            subflow.record.backup = subflow.record.requested_backup = 1
+
+    def _subflows_at(self, interface: Interface) -> list[tuple[Flow, Subflow]]:
+        return [
             (flow, subflow)
             for flow in self._open_flows()
             for subflow in self.tables.subflows[flow.id]
-            if subflow.ends.user == interface and self._close(subflow)
+            if subflow.ends.user == interface and subflow.record.state != at.CLOSED
         ]
 
-    def bring_up(self, interface: Interface) -> list[tuple[Flow, Subflow]]:
-        """Undo `take_down`. For each subflow that was closed, open a new one (MP_JOIN). Return the
-        new ones, with their flows.
+    def _close_all(self, interface: Interface) -> None:
+        """Close the subflows of an interface if their connection has another one: at the user now,
+        and at the server when it hears of it over the other one (REMOVE_ADDR)."""
+        found = self._subflows_at(interface)
+        self._closed[interface] = [each for each in found if self._close(each[1])]
 
-        Raise `LabError` if a connection has no room for more.
-        """
+    def _open_again(self, interface: Interface) -> list[tuple[Flow, Subflow]]:
+        """Return the subflows of an interface that were closed, with their flows, and forget
+        them."""
         is_open = set(self._open_flows())
         closed = [each for each in self._closed.get(interface, []) if each[0] in is_open]
         for flow, _ in closed:
             needed = sum(each == flow for each, _ in closed)
             if self.tables.joins_left(flow) < needed:
                 raise LabError(f"open {flow.id} again: it has opened {JOINS} subflows anew")
-        self._down.discard(interface)
-        for hop in self._hops_at(interface):
-            hop.is_up = int(not self.routes.is_broken(interface.link))
-        self._closed[interface] = []
+        self._closed.pop(interface, None)
+        return closed
+
+    def _joins(self, closed: list[tuple[Flow, Subflow]]) -> list[tuple[Flow, Subflow]]:
+        """For each subflow that was closed, open a new one (MP_JOIN), and return these."""
         return [(flow, self._join(flow, old)) for flow, old in closed]
 
     def _hops_at(self, interface: Interface) -> list[at.Hop]:
@@ -321,7 +361,7 @@ class Network:
             for each in self.subflows()
             if each.record.connection == c
             and each.record.state == at.ESTABLISHED
-            and each.ends.user not in self._down
+            and self._opens(each.ends.user)
         ]
         if rtts_ns:
             heard_ns = 0 if c.is_upload else min(rtts_ns) // 2
@@ -331,6 +371,7 @@ class Network:
     def _join(self, flow: Flow, old: Subflow) -> Subflow:
         self._make_room()
         new = self.tables.add_join(flow, old)
+        self._mark(new)
         self._set_path(new)
         if self.tables.subflows[flow.id][0].record.client == at.CONFIRMED:
             handshake.begin(self.w, new.record, self.now_ns)  # else it begins with the others

@@ -166,6 +166,7 @@ OTHER = {
     "name": "other",
     "title": "Another title",
     "multipath.cc": "cubic",
+    "multipath.endpoints": [{"host": "ue1", "interface": "wlan0", "flags": ["backup"]}],
     "multipath.stack": "paper",
     "multipath.scheduler": "redundant",
     "multipath.penalisation": True,

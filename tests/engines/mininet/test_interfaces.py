@@ -26,11 +26,11 @@ FIRST, SECOND = OWN = wire(TOPOLOGY).of("ue1")
 
 
 def test_an_interface_loses_its_addresses_and_endpoints_and_gets_them_again():
-    assert list(host_setup.take_down(SECOND, OWN)) == [
+    assert list(host_setup.take_down(SECOND, OWN, "subflow")) == [
         "addr del 10.17.0.1/32 dev ue1-eth2",
         "mptcp endpoint delete id 2",
     ]
-    assert list(host_setup.bring_up(SECOND, OWN)) == [
+    assert list(host_setup.bring_up(SECOND, OWN, "subflow")) == [
         "addr add 10.17.0.1/32 dev ue1-eth2",
         "mptcp endpoint add 10.17.0.1 id 2 dev ue1-eth2 subflow",
     ]
@@ -38,10 +38,32 @@ def test_an_interface_loses_its_addresses_and_endpoints_and_gets_them_again():
 
 def test_every_command_of_the_set_up_is_there_again_after_both():
     for each in OWN:
-        again = list(host_setup.bring_up(each, OWN))
+        again = list(host_setup.bring_up(each, OWN, "subflow"))
         assert f"addr add {each.address}/32 dev {each.name}" in again
         assert set(again) - set(host_setup.addresses(OWN)) == {again[1]}
-    assert "route replace 10.0.0.0/8 dev ue1-eth1 src 10.16.0.1" in host_setup.bring_up(FIRST, OWN)
+    assert "route replace 10.0.0.0/8 dev ue1-eth1 src 10.16.0.1" in host_setup.bring_up(
+        FIRST, OWN, "subflow"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        ("subflow", "backup", ["change id 2 backup"]),
+        ("backup", "subflow", ["change id 2 nobackup"]),
+        ("backup", "none", ["delete id 2"]),
+        ("none", "backup", ["add 10.17.0.1 id 2 dev ue1-eth2 subflow backup"]),
+        ("none", "none", []),
+    ],
+)
+def test_an_endpoint_changes_without_its_address(before, after, lines):
+    found = host_setup.endpoint_changes(SECOND, OWN, before, after)
+    assert list(found) == [f"mptcp endpoint {each}" for each in lines]
+
+
+def test_an_interface_without_an_endpoint_has_none_when_it_is_back():
+    for change in (host_setup.take_down, host_setup.bring_up):
+        assert not [line for line in change(SECOND, OWN, "none") if "endpoint" in line]
 
 
 def test_an_interface_with_several_addresses_loses_all():
@@ -55,18 +77,26 @@ def test_an_interface_with_several_addresses_loses_all():
         multipath=topology.multipath,
     )
     first, second = own = wire(with_two).of("ue1")
-    deleted = [line for line in host_setup.take_down(second, own) if "endpoint" in line]
+    deleted = [line for line in host_setup.take_down(second, own, "subflow") if "endpoint" in line]
     assert deleted == ["mptcp endpoint delete id 3", "mptcp endpoint delete id 4"]
-    assert len(list(host_setup.take_down(first, own))) == 4
+    assert len(list(host_setup.take_down(first, own, "subflow"))) == 4
 
 
-def test_with_the_labs_own_path_manager_the_change_is_refused_before_the_start(tmp_path):
+@pytest.mark.parametrize(
+    "said",
+    [
+        "events: [{at_s: 1, target: iface.ue1.eth2.up, value: false}]",
+        "events: [{at_s: 1, target: endpoint.ue1.eth2, value: backup}]",
+        "multipath: {endpoints: [{host: ue1, interface: eth2, flags: [backup]}]}",
+    ],
+)
+def test_with_the_labs_own_path_manager_the_change_is_refused_before_the_start(said, tmp_path):
     paths = ", ".join(["{rate_mbps: 1}"] * 10)
     file = tmp_path / "mine.yaml"
     file.write_text(
         f"name: mine\ntitle: T\ntopology: {{kind: parallel_paths, paths: [{paths}]}}\n"
         "traffic: [{user: ue1}]\n"
-        "events: [{at_s: 1, target: iface.ue1.eth2.up, value: false}]\n"
+        f"{said}\n"
     )
     with pytest.raises(RequestError, match=r"more than 9 subflows.*--engine sim"):
         MininetEngine.check(loading.load(str(file)))
@@ -79,9 +109,10 @@ def in_host(pid: int, lines: list[str]) -> None:
 
 
 @pytest.fixture
-def hosts():
-    """PIDs of a user with two interfaces and of its server, which is at the other end of both."""
-    pids = []
+def hosts(request):
+    """PIDs of a user with two interfaces and of its server, which is at the other end of both. A
+    parameter says what the endpoint of the second interface is for."""
+    pids, roles = [], {SECOND: getattr(request, "param", "subflow")}
     with contextlib.ExitStack() as stack:
         for _ in range(2):
             host = subprocess.Popen(
@@ -103,8 +134,8 @@ def hosts():
         in_host(server, lines)
         values = host_setup.settings([each.name for each in OWN])
         netlink.inside(user, lambda: host_setup.write_settings(values, list))
-        netlink.inside(user, lambda: host_setup.endpoints(OWN, list))
-        netlink.inside(server, lambda: host_setup.endpoints((), list))
+        netlink.inside(user, lambda: host_setup.endpoints(OWN, roles, list))
+        netlink.inside(server, lambda: host_setup.endpoints((), {}, list))
         yield user, server
 
 
@@ -165,7 +196,49 @@ def test_the_kernel_closes_the_subflow_and_opens_it_again(interface, hosts, tran
     (other,) = [each.address for each in OWN if each != interface]
     assert addresses_in_use(*transfer, both) == (both, both)
     for _ in range(2):
-        in_host(hosts[0], list(host_setup.take_down(interface, OWN)))
+        in_host(hosts[0], list(host_setup.take_down(interface, OWN, "subflow")))
         assert addresses_in_use(*transfer, [other]) == ([other], [other])
-        in_host(hosts[0], list(host_setup.bring_up(interface, OWN)))
+        in_host(hosts[0], list(host_setup.bring_up(interface, OWN, "subflow")))
         assert addresses_in_use(*transfer, both) == (both, both)
+
+
+def shares(connection, diagnoses, seconds=1.0):
+    """Segments that each subflow of the server sends in this time, by the user's address, and whether
+    it is a backup."""
+    _, of_server = diagnoses
+
+    def sent():
+        return {
+            each.destination[0]: (each.data_segments_out, each.backup)
+            for each in of_server.sockets()
+        }
+
+    before, end = sent(), time.monotonic() + seconds
+    while time.monotonic() < end:
+        assert connection.recv(1 << 16)
+    return {
+        address: (total - before.get(address, (0, False))[0], backup)
+        for address, (total, backup) in sent().items()
+    }
+
+
+@needs_root
+@pytest.mark.parametrize("hosts", ["backup"], indirect=True)
+def test_a_backup_carries_nothing_until_it_is_needed(hosts, transfer):
+    both = sorted(each.address for each in OWN)
+    assert addresses_in_use(*transfer, both) == (both, both)
+    assert shares(*transfer)[SECOND.address] == (0, True)
+    in_host(hosts[0], list(host_setup.take_down(FIRST, OWN, "subflow")))
+    assert addresses_in_use(*transfer, [SECOND.address]) == ([SECOND.address],) * 2
+    assert shares(*transfer)[SECOND.address][0] > 0
+
+
+@needs_root
+def test_an_endpoint_is_a_backup_for_a_while_and_then_removed(hosts, transfer):
+    both = sorted(each.address for each in OWN)
+    assert addresses_in_use(*transfer, both) == (both, both)
+    for before, after in (("subflow", "backup"), ("backup", "none"), ("none", "backup")):
+        in_host(hosts[0], list(host_setup.endpoint_changes(SECOND, OWN, before, after)))
+        wanted = [FIRST.address] if after == "none" else both
+        assert addresses_in_use(*transfer, wanted) == (wanted, wanted)
+        assert shares(*transfer, 0.2).get(SECOND.address, (0, True))[1]

@@ -124,7 +124,7 @@ def test_the_last_interface_stays(paths):
     simulation = paths(*PATHS)
     simulation.run(1)
     simulation.flip("iface.ue1.eth1.up", False)
-    with pytest.raises(RequestError, match="ue1 has no other interface that is up"):
+    with pytest.raises(RequestError, match="ue1 has no other interface that opens subflows"):
         simulation.flip("iface.ue1.eth2.up", False)
     simulation.flip("iface.ue1.eth1.up", False)  # it is down already
     simulation.flip("iface.ue1.eth1.up", True)

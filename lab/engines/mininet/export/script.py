@@ -16,12 +16,13 @@ from typing import Any
 
 from controller import units
 from lab import extensions
+from lab.engines.mininet.kernel.path_manager import ENDPOINT_FLAGS
 from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.network.real_medium import is_used
 from lab.engines.mininet.programs import userspace_path_manager
 from lab.errors import LabError, RequestError
 from lab.radio.cell import Cell
-from lab.scenario import engine_table
+from lab.scenario import engine_table, targets
 from lab.scenario.flows import scaled_traffic
 from lab.scenario.schema import Scenario, Traffic
 from lab.topologies.topology import Interface, Link, Topology, Wiring, as_json, link_delay_ns, wire
@@ -64,6 +65,11 @@ def script(scenario: Scenario) -> str:
         links=_indented(_links(topology, wiring)),
         interfaces=_indented(_interfaces(topology, wiring)),
         multipath=", ".join(f'"{user}"' for user in topology.multipath),
+        endpoints=", ".join(
+            f'"{each.name}": "{ENDPOINT_FLAGS.get(role, "")}"'
+            for each, role in targets.Interfaces(scenario).roles.items()
+            if role != "subflow"
+        ),
         server_of=", ".join(f'"{user}": "{topology.server_of(user)}"' for user in topology.users),
         associations=_indented(_associations(topology, wiring), 8),
         flows=_indented(_flows(scenario), 8),
@@ -114,7 +120,13 @@ def _of_multipath(scenario: Scenario) -> str:
 CARRIED = {
     *("topology", "strategy", "rate_scale", "duration_s"),
     *("name", "title"),  # of the script
-    *("multipath.cc", "multipath.stack", "multipath.scheduler", "multipath.penalisation"),
+    *(
+        "multipath.endpoints",
+        "multipath.cc",
+        "multipath.stack",
+        "multipath.scheduler",
+        "multipath.penalisation",
+    ),
     *("traffic.user", "traffic.direction", "traffic.start_s", "traffic.parallel"),
     *("traffic.volume_mb", "traffic.rate_mbps", "traffic.cc"),
     *("traffic_direction", "traffic_parallel", "traffic_volume_mb"),  # already in `traffic`

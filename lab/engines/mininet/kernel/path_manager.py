@@ -15,6 +15,7 @@ EVENTS, ESTABLISHED = "mptcp_pm_events", 2  # linux/mptcp.h
 EVENT_TOKEN, EVENT_SERVER, EVENT_PORT = 1, 7, 10
 FAMILY, ADDRESS_ID, IPV4, PORT, FLAGS, INTERFACE = 1, 2, 3, 5, 6, 7
 SUBFLOW, BACKUP = 1 << 1, 1 << 2
+ENDPOINT_FLAGS = {"subflow": "subflow", "backup": "subflow backup"}  # of `ip mptcp endpoint`
 NESTED = 0x8000
 
 
@@ -60,13 +61,17 @@ class PathManager:
             b"".join(attribute(kind, struct.pack("=I", number)) for kind, number in numbers),
         )
 
-    def add(self, address: str, interface: int) -> None:
+    def add(self, address: str, ident: int, interface: int, backup: bool) -> None:
         """Add an MPTCP endpoint: each connection then opens a subflow from this local address.
 
-        `interface` is the number of the interface that has this address.
+        `ident` is the MPTCP address ID of `address`, and `interface` the number of the interface
+        that has it. The subflow is a backup if `backup` is True.
         """
-        place = attribute(FLAGS, struct.pack("=I", SUBFLOW)) + attribute(
-            INTERFACE, struct.pack("=i", interface)
+        flags = SUBFLOW | (BACKUP if backup else 0)
+        place = (
+            attribute(ADDRESS_ID, bytes([ident]))
+            + attribute(FLAGS, struct.pack("=I", flags))
+            + attribute(INTERFACE, struct.pack("=i", interface))
         )
         self._family.request(ADD_ADDRESS, attribute(NESTED | ADDRESS, _address(address) + place))
 

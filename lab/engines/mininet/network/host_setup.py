@@ -18,11 +18,12 @@ from concurrent.futures import ThreadPoolExecutor
 from errno import EOPNOTSUPP
 from pathlib import Path
 
-from lab.engines.mininet.kernel.path_manager import PathManager
+from lab.engines.mininet.kernel.path_manager import ENDPOINT_FLAGS, PathManager
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.programs.userspace_path_manager import MAX_SUBFLOWS
 from lab.errors import LabError
+from lab.scenario.schema import Role
 from lab.topologies.topology import Interface, Wiring
 
 SOCKET_BUFFERS = "10240 87380 16777216"  # minimum, default, maximum [bytes], as in Mininet
@@ -100,7 +101,7 @@ def addresses(interfaces: tuple[Interface, ...]) -> Iterator[str]:
     yield _route_of_all(interfaces)
 
 
-def take_down(interface: Interface, interfaces: tuple[Interface, ...]) -> Iterator[str]:
+def take_down(interface: Interface, interfaces: tuple[Interface, ...], role: Role) -> Iterator[str]:
     """Yield the `ip -batch` lines that remove the addresses of one of a host's interfaces.
 
     The kernel then closes its subflows, and tells the peers over other ones (REMOVE_ADDR).
@@ -108,26 +109,47 @@ def take_down(interface: Interface, interfaces: tuple[Interface, ...]) -> Iterat
     for ident, each, address in _endpoints(interfaces):
         if each == interface:
             yield f"addr del {address}/32 dev {each.name}"
-            yield f"mptcp endpoint delete id {ident}"
+            if role != "none":
+                yield f"mptcp endpoint delete id {ident}"
 
 
-def bring_up(interface: Interface, interfaces: tuple[Interface, ...]) -> Iterator[str]:
+def bring_up(interface: Interface, interfaces: tuple[Interface, ...], role: Role) -> Iterator[str]:
     """Yield the `ip -batch` lines that undo `take_down`. The kernel then opens subflows (MP_JOIN).
 
     With the address of the first interface, the kernel has also removed the route of packets
     without a source address.
     """
-    for ident, each, address in _endpoints(interfaces):
+    for _, each, address in _endpoints(interfaces):
         if each == interface:
             yield f"addr add {address}/32 dev {each.name}"
-            yield f"mptcp endpoint add {address} id {ident} dev {each.name} subflow"
+    yield from endpoint_changes(interface, interfaces, "none", role)
     if interface == interfaces[0]:
         yield _route_of_all(interfaces)
 
 
+def endpoint_changes(
+    interface: Interface, interfaces: tuple[Interface, ...], before: Role, role: Role
+) -> Iterator[str]:
+    """Yield the `ip -batch` lines that change the MPTCP endpoints of one of a host's interfaces.
+
+    The kernel then opens subflows (MP_JOIN), ends them (REMOVE_ADDR), or changes their priority
+    (MP_PRIO).
+    """
+    if role == before:
+        return
+    for ident, each, address in _endpoints(interfaces):
+        if each != interface:
+            continue
+        if role == "none":
+            yield f"mptcp endpoint delete id {ident}"
+        elif before == "none":
+            yield f"mptcp endpoint add {address} id {ident} dev {each.name} {ENDPOINT_FLAGS[role]}"
+        else:
+            yield f"mptcp endpoint change id {ident} {'backup' if role == 'backup' else 'nobackup'}"
+
+
 def _endpoints(interfaces: tuple[Interface, ...]) -> Iterator[tuple[int, Interface, str]]:
-    """Yield number, interface and address of the MPTCP endpoints that `endpoints` makes. The kernel
-    numbers them from 1."""
+    """Yield number, interface and address of the MPTCP endpoints that a host can have."""
     own = ((each, address) for each in interfaces for address in (each.address, *each.further))
     yield from ((ident, *each) for ident, each in enumerate(own, 1))
 
@@ -187,24 +209,28 @@ def _ethtool(control: socket.socket, interface: str, command: int, value: int) -
             raise
 
 
-def endpoints(interfaces: Iterable[Interface], enter: Enter) -> None:
+def endpoints(
+    interfaces: tuple[Interface, ...], roles: Mapping[Interface, Role], enter: Enter
+) -> None:
     """Configure the kernel's MPTCP path manager in the network namespace of the calling thread.
 
     Each address of `interfaces` becomes an MPTCP endpoint: every connection opens a subflow from
-    this address. A server opens no subflows, so its `interfaces` are empty. A connection may have
-    `MAX_SUBFLOWS` subflows in addition to its first. `enter` only serves to record the equivalent
-    shell commands.
+    this address, or what `roles` says. A server opens no subflows, so its `interfaces` are empty.
+    A connection may have `MAX_SUBFLOWS` subflows in addition to its first. `enter` only serves to
+    record the equivalent shell commands.
     """
     manager = PathManager()
     try:
         limits = ["subflow", str(MAX_SUBFLOWS), "add_addr_accepted", "0"]
         shell.journal_command(enter(["ip", "mptcp", "limits", "set", *limits]))
         manager.limit(MAX_SUBFLOWS)
-        for each in interfaces:
-            for address in (each.address, *each.further):
-                endpoint = [address, "dev", each.name, "subflow"]
-                shell.journal_command(enter(["ip", "mptcp", "endpoint", "add", *endpoint]))
-                manager.add(address, socket.if_nametoindex(each.name))
+        for ident, each, address in _endpoints(interfaces):
+            role = roles.get(each, "subflow")
+            if role == "none":
+                continue
+            endpoint = [address, "id", str(ident), "dev", each.name, *ENDPOINT_FLAGS[role].split()]
+            shell.journal_command(enter(["ip", "mptcp", "endpoint", "add", *endpoint]))
+            manager.add(address, ident, socket.if_nametoindex(each.name), role == "backup")
     finally:
         manager.close()
 

@@ -15,7 +15,7 @@ run commands (nodes.py). So Mininet-WiFi does not know the addresses and associa
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from lab.engines.mininet.network.host_setup import KeptNamespaces
 from lab.engines.mininet.network.real_medium import RealMedium
 from lab.engines.mininet.network.wifi import Target
 from lab.engines.mininet.programs import userspace_path_manager
+from lab.scenario.schema import Role
 from lab.topologies.topology import Interface, Topology, Wiring, radio_port
 
 PREFIX_LENGTH = 8  # all addresses are in 10.0.0.0/8
@@ -38,16 +39,25 @@ SOCKET_TABLE, SOCKET_TABLE_ENTRIES = "net.ipv4.tcp_child_ehash_entries", "1024"
 
 
 class Network:
-    def __init__(self, topology: Topology, wiring: Wiring, ledger: Ledger, scratch: Path) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        wiring: Wiring,
+        ledger: Ledger,
+        scratch: Path,
+        roles: Mapping[Interface, Role],
+    ) -> None:
         """Prepare a network.
 
         `create` then makes its nodes, and `build` connects and configures them.
 
         `wiring` lists the interfaces and ports of the topology. `ledger` records everything that is
-        made, so that the clean-up removes it. hostapd's files are written into the folder
+        made, so that the clean-up removes it. `roles` says what the MPTCP endpoints of interfaces
+        are for. hostapd's files are written into the folder
         `scratch`.
         """
         self.topology, self.wiring, self.ledger, self.scratch = topology, wiring, ledger, scratch
+        self._roles = roles
         self._net: Any = None
         self.medium: RealMedium | None = None
         self._moved_radios: list[wifi.Moved] = []
@@ -120,11 +130,18 @@ class Network:
         """
         return ["mnexec", "-a", str(self.pid(node)), *argv] if node in self.hosts else argv
 
-    def set_interface(self, interface: Interface, up: bool) -> None:
-        """Remove the addresses and MPTCP endpoints of an interface of a host, or add them again."""
+    def set_interface(self, interface: Interface, up: bool, role: Role) -> None:
+        """Remove the addresses and MPTCP endpoints of an interface of a host, or add them again.
+        `role` says what the endpoints are for."""
         change = host_setup.bring_up if up else host_setup.take_down
-        lines = change(interface, self.wiring.of(interface.node))
+        lines = change(interface, self.wiring.of(interface.node), role)
         doing = f"switch {interface.name} {'on' if up else 'off'}"
+        self.run(interface.node, ["ip", "-batch", "-"], doing, stdin=shaping.batch(lines))
+
+    def set_endpoint(self, interface: Interface, before: Role, role: Role) -> None:
+        """Change what the MPTCP endpoints of an interface of a host are for."""
+        lines = host_setup.endpoint_changes(interface, self.wiring.of(interface.node), before, role)
+        doing = f"let {interface.name} open {role}"
         self.run(interface.node, ["ip", "-batch", "-"], doing, stdin=shaping.batch(lines))
 
     def connect_controller(self) -> None:
@@ -291,7 +308,7 @@ class Network:
             host_setup.write_settings(settings, enter)
             host_setup.without_offloads(names, enter)
             if not userspace and (multipath or host in self.topology.ids("server")):
-                host_setup.endpoints(interfaces if multipath else (), enter)
+                host_setup.endpoints(interfaces if multipath else (), self._roles, enter)
 
         netlink.inside(self.pid(host), configure)
 
