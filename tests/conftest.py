@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from emulation_failures import note_failures
+from emulation_time import refuse_late_runs, say_what_was_left_out
 from fake_engine import FakeEngine
 from hypothesis import settings
 
@@ -36,7 +37,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in slow)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    refuse_late_runs(item)
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    say_what_was_left_out()
     note_failures(session, exitstatus)
 
 

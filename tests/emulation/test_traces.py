@@ -23,8 +23,8 @@ def traced(emulation: None, tmp_path_factory: pytest.TempPathFactory) -> VmRun:
     for number in range(TRIES):
         run = VmRun(folder / f"run{number}", scenario=str(SCENARIO))
         if not run.finish()["overloaded"]:
-            break
-    return run
+            return run
+    pytest.fail(f"this machine is overloaded: {run.folder}")
 
 
 def offered_mbps(start_s: float, end_s: float) -> float:
@@ -47,7 +47,7 @@ def test_nothing_leaves_while_the_rate_is_zero(traced: VmRun) -> None:
 
     assert mbps(2, 6) > 9.5
     assert mbps(6.5, 8) < 0.05
-    assert mbps(9, 16) > 9.3
+    assert mbps(11, 16) > 9.3  # a retransmission timer of up to 2 s runs when the rate is back
 
 
 def test_the_delay_follows_its_trace(traced: VmRun) -> None:

@@ -27,7 +27,8 @@ def start(vm: VmShell, strategy: str, duration_s: int) -> Queued:
     )
 
 
-@pytest.mark.parametrize("strategy", ["none", pytest.param("loss_aware", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("strategy", ["none", "loss_aware"])
 def test_stations_share_the_medium_of_wmediumd(vm: VmShell, strategy: str) -> None:
     for _ in range(TRIES):  # an overloaded run proves nothing
         run = start(vm, strategy, 10)
