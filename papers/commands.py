@@ -66,6 +66,9 @@ tries_option = click.option(
     "run, and write the page from those that exist.",
 )
 
+cluster_option = click.option(
+    "--cluster", metavar="ADDRESS", help="Run on the workers of this Dask scheduler."
+)
 allow_changed_option = click.option(
     "--allow-changed",
     is_flag=True,
@@ -117,6 +120,7 @@ def check_committed(command: str, option: str, page: Path | None, allow_changed:
 @duration_option
 @tries_option
 @dilation_option
+@cluster_option
 @allow_changed_option
 @click.pass_context
 def crosscheck(
@@ -128,6 +132,7 @@ def crosscheck(
     page: Path | None,
     duration_s: float | None,
     tries: int,
+    cluster: str | None,
     allow_changed: bool,
 ) -> None:
     """Compare the simulator with the emulation.
@@ -146,7 +151,9 @@ def crosscheck(
     if only is None:
         check_committed("crosscheck", "--page", page, allow_changed)
     runs = runs or runs_below(crosscheck_runs)
-    ctx.exit(crosschecking.main(studies, repeat, only, runs, page, Trial(duration_s, tries)))
+    ctx.exit(
+        crosschecking.main(studies, repeat, only, runs, page, Trial(duration_s, tries, cluster))
+    )
 
 
 @click.command()
@@ -190,6 +197,7 @@ def crosscheck(
 @duration_option
 @tries_option
 @dilation_option
+@cluster_option
 @click.option(
     "--runs",
     type=click.Path(path_type=Path),
@@ -215,6 +223,7 @@ def reproduce(
     stack: str | None,
     duration_s: float | None,
     tries: int,
+    cluster: str | None,
     runs: Path | None,
     pages: Path | None,
     allow_changed: bool,
@@ -242,11 +251,13 @@ def reproduce(
         if sensitivity and quick:
             raise click.UsageError("--quick and --sensitivity exclude each other")
         if sensitivity:
-            ctx.exit(reproducing.sensitivity(paper, repeat, folders, stack))
-        ctx.exit(reproducing.main(paper, repeat, folders, stack, quick))
+            ctx.exit(reproducing.sensitivity(paper, repeat, folders, stack, cluster))
+        ctx.exit(reproducing.main(paper, repeat, folders, stack, quick, cluster))
     if sensitivity:
         raise click.UsageError("--sensitivity belongs to --engine sim")
     if stack == "paper":
         raise click.UsageError("--stack paper belongs to --engine sim: the emulation has a kernel")
     repeat = repeat or (reproducing.QUICK if quick else DEFAULT_REPEAT)
-    ctx.exit(reproducing.emulated(paper, repeat, claims, Trial(duration_s, tries), runs, pages))
+    ctx.exit(
+        reproducing.emulated(paper, repeat, claims, Trial(duration_s, tries, cluster), runs, pages)
+    )

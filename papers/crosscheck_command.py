@@ -47,13 +47,20 @@ def main(
     crosscheck: CrossCheck | CrossCheckAll
     if ALL in names or any(name not in known and name in loading.names() for name in names):
         paired = PairedRuns(
-            repeat, (runs or RUNS) / ALL, Terminal(), trial.duration_s, tries=trial.tries
+            repeat,
+            (runs or RUNS) / ALL,
+            Terminal(),
+            trial.duration_s,
+            tries=trial.tries,
+            cluster=trial.cluster,
         )
         crosscheck, page = CrossCheckAll(paired), page or crosscheck_all.PAGE
     elif trial.duration_s is not None:
         raise RequestError("--duration: a study has durations of its own. Write: crosscheck all")
     else:
-        paired = PairedRuns(repeat, runs or RUNS, Terminal(), tries=trial.tries)
+        paired = PairedRuns(
+            repeat, runs or RUNS, Terminal(), tries=trial.tries, cluster=trial.cluster
+        )
         crosscheck, page = CrossCheck(paired), page or study_page.PAGE
     if only is not None:
         return 0 if crosscheck.make(scenarios, only) else EXIT_INTERRUPTED

@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from lab.batch import jobs
+from lab.batch.cluster import executor
 from lab.batch.job import Job
 from lab.batch.jobs import TRIES, Display
 from lab.batch.request import Request, placed, scenarios_of, together
@@ -30,11 +31,13 @@ class Trial:
     """Options of the commands `crosscheck` and `reproduce`.
 
     `duration_s` replaces the duration of every run. None keeps the durations. A run of the
-    emulation that fails or overloads the machine is made at most `tries` times.
+    emulation that fails or overloads the machine is made at most `tries` times. `cluster` is the
+    address of a scheduler of Dask whose workers make the runs.
     """
 
     duration_s: float | None = None
     tries: int = TRIES
+    cluster: str | None = None
 
 
 AS_LINUX = "multipath.scheduler=linux"  # the only scheduler of the kernel
@@ -92,7 +95,7 @@ class PairedRuns:
     The run folders are in `runs`/ENGINE/EXPERIMENT. `duration_s` is for trials: it replaces the
     duration of all experiments. `engines` names the emulation first, then the simulator. A run of
     the emulation that fails or overloads the machine is made at most `tries` times. If `tries` is
-    0, no run is made in any engine.
+    0, no run is made in any engine. The workers of `cluster` make the runs, if it is given.
     """
 
     repeat: int
@@ -101,6 +104,7 @@ class PairedRuns:
     duration_s: float | None = None
     engines: tuple[str, str] = ENGINES
     tries: int = TRIES
+    cluster: str | None = None
 
     def refusal(self, experiment: Experiment) -> str:
         """Return why the emulation cannot run the experiment. Return "" if it can.
@@ -122,7 +126,7 @@ class PairedRuns:
         for engine in (engines or self.engines[::-1]) if self.tries and experiments else ():
             planned = together([self._request(each, engine) for each in experiments])
             self.display.say(f"{engine}: {len(experiments)} experiments, {len(planned)} runs")
-            if not jobs.are_made(planned, self.display, self.tries):
+            if not jobs.are_made(planned, self.display, executor(self.cluster), self.tries):
                 return False
         return True
 

@@ -39,21 +39,27 @@ def main(
     folders: Folders = FOLDERS,
     stack: str | None = None,
     quick: bool = False,
+    cluster: str | None = None,
 ) -> int:
     """Repeat a paper's experiments in the simulator, and write the results to a Markdown page.
     Return the exit code.
 
     `name` is the paper. Each experiment is run `repeat` times. The default is 10, or 5 if `quick`
     is True. `stack` is the version of Multipath TCP; by default, each version is used. Runs that
-    exist already are not repeated. After an interruption the page is unchanged.
+    exist already are not repeated. After an interruption the page is unchanged. The workers of
+    `cluster`, the address of a scheduler of Dask, make the runs if it is given.
     """
     stacks = (stack,) if stack else tuple(STACKS)
     repeat = repeat or (QUICK if quick else DEFAULT_REPEAT)
-    return _end(reproduce(name, repeat, Terminal(), folders, stacks, quick))
+    return _end(reproduce(name, repeat, Terminal(), folders, stacks, quick, cluster))
 
 
 def sensitivity(
-    name: str, repeat: int | None = None, folders: Folders = FOLDERS, stack: str | None = None
+    name: str,
+    repeat: int | None = None,
+    folders: Folders = FOLDERS,
+    stack: str | None = None,
+    cluster: str | None = None,
 ) -> int:
     """In the simulator, vary settings that the paper `name` does not state, and write the results
     to a Markdown page. Return the exit code.
@@ -62,7 +68,7 @@ def sensitivity(
     (`stack`).
     """
     stacks = (stack or "paper",)
-    return _end(vary(name, repeat or SWEEP_REPEAT, Terminal(), folders, stacks))
+    return _end(vary(name, repeat or SWEEP_REPEAT, Terminal(), folders, stacks, cluster))
 
 
 def emulated(
@@ -80,7 +86,9 @@ def emulated(
     into the emulation are checked.
     """
     folder = (runs or RUNS) / ENGINES[0]
-    paired = PairedRuns(repeat, folder, Terminal(), trial.duration_s, tries=trial.tries)
+    paired = PairedRuns(
+        repeat, folder, Terminal(), trial.duration_s, tries=trial.tries, cluster=trial.cluster
+    )
     return _end(reproduce_in_emulation(name, claims, paired, pages or PAGES))
 
 

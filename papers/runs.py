@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.batch import jobs
+from lab.batch.cluster import executor
 from lab.batch.job import Job
 from lab.batch.jobs import Display
 from lab.batch.request import Request, together
@@ -51,6 +52,7 @@ def reproduce(
     folders: Folders = FOLDERS,
     stacks: Sequence[str] = tuple(STACKS),
     quick: bool = False,
+    cluster: str | None = None,
 ) -> Path | None:
     """Make the missing runs of the paper `name`, and write its page. Return the path of the page,
     or None if the user interrupted.
@@ -58,15 +60,18 @@ def reproduce(
     Each case (experiment) is run with each of `stacks` (versions of Multipath TCP) and the seeds 1
     to `repeat`. If `quick` is True, a paper with very many cases leaves some out. An old page that
     is based on more runs (`is_of_more`) is kept; the new page then goes to the folder of the runs.
-    After an interruption the page is unchanged, and finished runs are kept. Raise `RequestError`
-    for an unknown paper.
+    After an interruption the page is unchanged, and finished runs are kept. `cluster` is the
+    address of a scheduler of Dask whose workers make the runs. Raise `RequestError` for an unknown
+    paper.
     """
     paper, folder = _paper(name), folders.runs / name
     paper = (paper.quick or paper) if quick else paper
     pairs = [(stack, case) for stack in stacks for case in paper.cases]
     with _timed(folder / WALL_TIME) as seconds:
         runs = _made(
-            [_request(case, repeat, folder / stack, stack) for stack, case in pairs], display
+            [_request(case, repeat, folder / stack, stack) for stack, case in pairs],
+            display,
+            cluster,
         )
     if not runs:
         return None
@@ -89,6 +94,7 @@ def vary(
     display: Display,
     folders: Folders = FOLDERS,
     stacks: Sequence[str] = ("paper",),
+    cluster: str | None = None,
 ) -> Path | None:
     """Make the runs of all sweeps of the paper `name`, and write their results to a page. Return
     the path of the page, or None if the user interrupted. A sweep is a series of runs over a
@@ -113,7 +119,7 @@ def vary(
     ]
     unique = {each.out: each for each in requests}  # series share the runs with the page's values
     with _timed(folder / f"sensitivity_{WALL_TIME}") as seconds:
-        runs = _made(list(unique.values()), display)
+        runs = _made(list(unique.values()), display, cluster)
     if not runs:
         return None
     ended = dict(zip(unique, runs, strict=True))
@@ -168,11 +174,13 @@ def _timed(file: Path) -> Iterator[Callable[[], float]]:
         write_page(file, f"{before() + time.monotonic() - began:.1f}\n")
 
 
-def _made(requests: Sequence[Request], display: Display) -> list[list[FinishedRun]]:
+def _made(
+    requests: Sequence[Request], display: Display, cluster: str | None
+) -> list[list[FinishedRun]]:
     """Make the missing runs of all requests, which have the same number of repeats. Return the runs
     of each request, or nothing if the user interrupted. Raise `LabError` if a run failed."""
     planned, repeat = together(requests), requests[0].repeat
-    if not jobs.are_made(planned, display):
+    if not jobs.are_made(planned, display, executor(cluster)):
         return []
     runs = [_finished(job) for job in planned]
     return [runs[n : n + repeat] for n in range(0, len(runs), repeat)]

@@ -168,6 +168,19 @@ def test_runs_are_those_of_this_machine_and_own_files_travel(tmp_path, cluster):
     )
 
 
+def test_crosschecks_and_reproductions_can_use_a_cluster(tmp_path, cluster):
+    argv = ["crosscheck", "all", "two_paths", "--engine", "sim", "--repeat", 2, "--duration", 1]
+    done(tmp_path, *argv, "--runs", tmp_path / "here")
+    done(tmp_path, *argv, "--runs", tmp_path / "there", "--cluster", cluster.address)
+    here, there = measured(tmp_path / "here"), measured(tmp_path / "there")
+    assert len(there) >= 2 * len(MEASURED)
+    assert there == here
+    nowhere = ("reproduce", "dtmc", "--allow-changed", "--runs", "x", "--pages", "x", "--cluster")
+    process = lab(tmp_path, *nowhere, "tcp://127.0.0.1:9")
+    assert "no scheduler answers there" in process.communicate(timeout=120)[0]
+    assert process.returncode == 2
+
+
 def test_a_worker_without_the_lab_is_refused_by_name(tmp_path, cluster):
     cluster.start_worker("stranger", PYTHONPATH=str(tmp_path))
     process = lab(

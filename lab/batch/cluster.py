@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import lab
 from lab import extensions, installed, sudo
 from lab.batch.job import Job
-from lab.batch.jobs import kept, killed, signals_as_ctrl_c
+from lab.batch.jobs import Executor, kept, killed, signals_as_ctrl_c
 from lab.batch.single import run_job
 from lab.engines import registry
 from lab.errors import LabError, MachineLacks, RequestError
@@ -93,6 +93,11 @@ class Cluster:
                     f"{lost.complete} runs of this command are complete and kept. Start the "
                     "scheduler and its workers again, and type the same command"
                 ) from None
+
+
+def executor(address: str | None) -> Executor | None:
+    """Return what makes the runs of a batch at this address, or None for this machine."""
+    return Cluster(address) if address else None
 
 
 class _AtOnce:

@@ -85,9 +85,11 @@ def run_all(jobs: Sequence[Job], display: Display) -> list[Outcome]:
     return [found[n] for n in sorted(found)]
 
 
-def are_made(jobs: Sequence[Job], display: Display, tries: int = TRIES) -> bool:
+def are_made(
+    jobs: Sequence[Job], display: Display, executor: Executor | None = None, tries: int = TRIES
+) -> bool:
     """Run all jobs as `run_each` does. Return False if the user interrupted."""
-    codes = [outcome.exit_code for _, outcome in run_each(jobs, display, tries=tries)]
+    codes = [outcome.exit_code for _, outcome in run_each(jobs, display, executor, tries)]
     return len(codes) == len(jobs) and EXIT_INTERRUPTED not in codes
 
 

@@ -12,7 +12,7 @@ import click
 
 from lab import extensions, user_file
 from lab.batch import jobs
-from lab.batch.cluster import Cluster
+from lab.batch.cluster import executor
 from lab.batch.estimate import estimated
 from lab.batch.job import Job
 from lab.batch.request import Request, checked
@@ -144,8 +144,8 @@ class Ended:
 
 def _ended(requested: Sequence[Job], terminal: Terminal, cluster: str | None) -> list[Ended]:
     """Make the requested runs. Return those that ended, in the order of the request."""
-    executor = Cluster(cluster) if cluster else None
-    found = {n: _kept(outcome) for n, outcome in jobs.run_each(requested, terminal, executor)}
+    made = jobs.run_each(requested, terminal, executor(cluster))
+    found = {n: _kept(outcome) for n, outcome in made}
     return [found[n] for n in sorted(found)]
 
 
