@@ -104,15 +104,17 @@ def undoing(folder: Path) -> list[tuple[str, Any]]:
     """
     own, own_values = present(folder, by_hand=False)
     now, values = present(folder)
-    known, found = targets.targets(own), []
+    known, known_now, found = targets.targets(own), targets.targets(now), []
     if now.strategy != own.strategy:
         params = dict(own.strategy.params)
         found.append(("strategy", {"name": own.strategy.name, "params": params}))
-    for name, value in values.items():
-        if not name.startswith("strategy"):
-            first = own_values.get(name, known[name].value)
-            found += [(name, first)] if value != first else []
-    return found
+    for name in dict.fromkeys((*values, *own_values)):
+        if name.startswith("strategy") or name not in known:  # a rate where a user has moved to
+            continue
+        first = own_values.get(name, known[name].value)
+        is_so = name in known_now and values.get(name, known_now[name].value) == first
+        found += [] if is_so else [(name, first)]
+    return sorted(found, key=lambda change: not change[0].endswith(".position"))  # then rates there
 
 
 def _row(target: Target) -> Row:

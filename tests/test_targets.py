@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lab.errors import RequestError
+from lab.radio.mobility import distance_m
+from lab.radio.stations import station
 from lab.scenario import loading, targets
+from lab.scenario.loading import Overrides
 
 
 def test_targets_of_the_testbed_name_unit_bounds_and_start(load_testbed):
@@ -149,3 +154,78 @@ def test_loss_in_percent_is_refused_with_the_fraction():
             targets.check_flip(scenario, "link.path1.loss", value)
         said = f"link.path1.loss: {value:g} is not within 0 to 1 fraction{cure}"
         assert str(refused.value) == said
+
+
+SQUARE = loading.load(
+    "thirty_users",
+    Overrides(settings=("topology.users=7", "topology.area_m=90", "topology.multipath_percent=50")),
+)
+COORDINATE = st.floats(0, 90)
+
+
+@given(user=st.sampled_from(SQUARE.network.users), x=COORDINATE, y=COORDINATE)
+def test_a_user_that_was_put_somewhere_has_the_rates_of_that_place(user, x, y):
+    name = f"user.{user}.position"
+    value = targets.check_flip(SQUARE, name, [x, y])
+    assert value == [x, y]
+    assert targets.change(SQUARE, name, value) == targets.SetPlace(user, (x, y))
+    now = targets.after(SQUARE, name, value)
+    rows = targets.targets(now)
+    assert rows[name].value == [x, y]
+    aps = {cell.ap: cell for cell in now.network.cells}
+    places = {node.id: node.place_m for node in now.network.nodes}
+    wifi = [ap for ap in aps if ap != "lte1"]
+    mine = {name.split(".")[1] for name in rows if name.endswith(f".{user}.rate_mbps")}
+    assert mine - {"lte1"} <= {min(wifi, key=lambda ap: distance_m(places[ap], (x, y)))}
+    assert len(mine) == len([name for name in targets.targets(SQUARE) if f".{user}.rate" in name])
+    for ap in mine:
+        alone = station(user, aps[ap].radio, distance_m(places[ap], (x, y))).rate_bps
+        assert rows[f"cell.{ap}.{user}.rate_mbps"].value == pytest.approx(alone / 1e6, abs=1e-6)
+    others = [row for row in rows.values() if f".{user}." not in row.name]
+    assert others == [
+        row for row in targets.targets(SQUARE).values() if f".{user}." not in row.name
+    ]
+    start = targets.targets(SQUARE)[name].value
+    assert targets.targets(targets.after(now, name, start)) == targets.targets(SQUARE)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([90.1, 5], "x is 90.1 m, outside the area: write 0 to 90"),
+        ([5, -1], "y is -1 m, outside the area: write 0 to 90"),
+        ([5, float("nan")], r"\[5, nan\] is no position: write x and y in m, such as \[12, 40\]"),
+        ([float("inf"), 5], "is no position"),
+        ([5], "is no position"),
+        ([5, 5, 5], "is no position"),
+        (["5", 5], "is no position"),
+        ([True, 5], "is no position"),
+        ({"x": 5, "y": 5}, "is no position"),
+        (5, "is no position"),
+        (None, "null is no position"),
+    ],
+)
+def test_a_place_that_is_none_is_refused(value, message):
+    with pytest.raises(RequestError, match=f"user.ue3.position: .*{message}"):
+        targets.check_flip(SQUARE, "user.ue3.position", value)
+
+
+def test_a_user_that_walks_may_also_walk_on():
+    scenario = loading.load("moving_users")
+    row = targets.targets(scenario)["user.ue3.position"]
+    assert (row.value, row.nullable, row.minimum, row.maximum) == (None, True, 0, 200)
+    assert targets.check_flip(scenario, row.name, None) is None
+    assert targets.change(scenario, row.name, None) == targets.SetPlace("ue3", None)
+    assert targets.after(scenario, row.name, [3.0, 4.0]) is scenario  # rates are no targets there
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [("testbed_wifi_lte", "cell.wifi1.ue2.rate_mbps"), ("pooling", "user.ue2.demand_mbps")],
+)
+def test_a_place_is_refused_where_radios_have_none(name, instead):
+    scenario = loading.load(name)
+    with pytest.raises(RequestError) as refused:
+        targets.check_flip(scenario, "user.ue2.position", [1, 2])
+    for word in ("have no places", "topology.kind: wireless_set", f"set {instead}"):
+        assert word in str(refused.value)

@@ -107,6 +107,11 @@ class Flipping:
 
     def _remember(self, flip: _Flip) -> None:
         self._made.append(flip)
+        self._values = {
+            name: each
+            for name, each in self._values.items()
+            if not targets.is_replaced(name, flip.target)
+        }
         self._values[flip.target] = flip.value
         self.scenario = targets.after(self.scenario, flip.target, flip.value)
 

@@ -302,7 +302,7 @@ class Scenario(Part):
 
     def with_network(self, network: Topology) -> Scenario:
         """Return a copy with this network. Only `lab.scenario.loading`, which builds the network,
-        calls this."""
+        and `lab.scenario.targets`, which moves users in it, call this."""
         copy = self.model_copy()
         copy._network = network
         return copy

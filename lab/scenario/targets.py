@@ -10,6 +10,7 @@ cell.AP.tier1_mbps          a limit on all Tier 1 traffic of an access point; nu
 iface.USER.NAME.up          whether an interface of a user has its addresses
 endpoint.USER.NAME          what subflows these addresses open: subflow, backup, or none
 user.ID.demand_mbps         the total rate of all connections of a user; null: no limit
+user.ID.position            where a user stands, [x_m, y_m]; null: it walks as the scenario says
 cc                          the congestion control of open and of later connections
 
 Tier 1 is the traffic over a user's primary access point (MP-SDN).
@@ -17,6 +18,7 @@ Tier 1 is the traffic over a user's primary access point (MP-SDN).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
@@ -31,7 +33,9 @@ from controller.units import (
 )
 from lab import extensions
 from lab.errors import RequestError, show, unknown
+from lab.radio.mobility import Place
 from lab.scenario import schema
+from lab.scenario.movement import placeable, with_place
 from lab.scenario.schema import Scenario, StrategyChoice
 from lab.topologies.topology import Interface, checked_loss, link_delay_ns, wire
 
@@ -125,6 +129,14 @@ class SetDemand:
 
 
 @dataclass(frozen=True)
+class SetPlace:
+    """Put a user at a place [m], where it stays. None lets it walk as the scenario says."""
+
+    user: str
+    place: Place | None
+
+
+@dataclass(frozen=True)
 class SetCongestionControl:
     """Use the congestion control `name` for all open and later connections."""
 
@@ -158,16 +170,18 @@ Change = (
     | SetInterfaceUp
     | SetEndpoint
     | SetDemand
+    | SetPlace
     | SetCongestionControl
     | SetStrategy
     | SetStrategyParameter
 )
 
 
-Kind = Literal["number", "switch", "name", "parameter"]
+Kind = Literal["number", "switch", "name", "parameter", "place"]
 MAX_MBPS = 10_000
 MIN_MBPS = 0.001
 MAX_DELAY_MS = 5_000
+MAX_M = 100_000  # of a place in a network without an area
 
 
 @dataclass(frozen=True)
@@ -175,8 +189,8 @@ class Target:
     """A parameter that can be changed while a run goes on.
 
     `value` is the parameter's value at the start of the run. A rate is that of the scenario file,
-    not the one on the wire. If `nullable` is True, the value can also be None. `words` say what a
-    symbol stands for.
+    not the one on the wire. A place is a list of x and y in m, and each has the two bounds. If
+    `nullable` is True, the value can also be None. `words` say what a symbol stands for.
     """
 
     name: str
@@ -202,6 +216,7 @@ def targets(scenario: Scenario) -> dict[str, Target]:
         *_network(scenario),
         *_interfaces(scenario),
         *_users(scenario),
+        *_places(scenario),
         _cc(scenario),
     ]
     traced = {name for each in scenario.network.traces for name in each.targets}
@@ -212,12 +227,13 @@ def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
     """Check that the parameter `target` can be set to `value` during a run, and return the value in
     a standard form.
 
-    In this form, a strategy has all its parameters, and a number is a float. Raise `RequestError`
+    In this form, a strategy has all its parameters, a number is a float, and a place is a list of
+    two. Raise `RequestError`
     if there is no such parameter or the value is not allowed. The message says what is allowed.
     """
     known = targets(scenario)
     if target not in known:
-        raise RequestError(f"target {unknown(target, known)}")
+        raise RequestError(_no_place(scenario, target, known) or f"target {unknown(target, known)}")
     row = known[target]
     if target == "strategy":
         return _checked_strategy(scenario, value)
@@ -234,14 +250,16 @@ def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
         if value not in row.choices:
             raise RequestError(f"{target}: {unknown(value, row.choices)}")
         return value
+    if row.kind == "place":
+        return _checked_place(row, value)
     return _checked_number(row, value)
 
 
 def after(scenario: Scenario, target: str, value: Any) -> Scenario:
     """Return the scenario as it is after the parameter `target` was set to `value`.
 
-    Only the strategy and its parameters are updated, because the checks of later changes depend on
-    nothing else.
+    Only the strategy with its parameters, and users that were put somewhere, are updated, because
+    the checks of later changes depend on nothing else.
     """
     if target == "strategy":
         return scenario.model_copy(update={"strategy": StrategyChoice(**value)})
@@ -250,7 +268,20 @@ def after(scenario: Scenario, target: str, value: Any) -> Scenario:
         return scenario.model_copy(
             update={"strategy": StrategyChoice(name=scenario.strategy.name, params=params)}
         )
+    if target.endswith(".position") and scenario.mobility is None:
+        user = target.split(".")[1]
+        return scenario.with_network(with_place(scenario.network, user, (value[0], value[1])))
     return scenario
+
+
+def is_replaced(name: str, target: str) -> bool:
+    """Return whether a change of `target` also sets the parameter `name` anew."""
+    match target.split("."):
+        case ["strategy"]:
+            return name.startswith("strategy.")
+        case ["user", user, "position"]:
+            return name.startswith("cell.") and name.endswith(f".{user}.rate_mbps")
+    return False
 
 
 def change(scenario: Scenario, target: str, value: Any) -> Change:
@@ -285,6 +316,8 @@ def change(scenario: Scenario, target: str, value: Any) -> Change:
             return SetEndpoint(user, name, value)
         case ["user", user, "demand_mbps"]:
             return SetDemand(user, wire_bps(value))
+        case ["user", user, "position"]:
+            return SetPlace(user, None if value is None else (value[0], value[1]))
         case ["cc"]:
             return SetCongestionControl(value)
     raise RequestError(f"target {unknown(target, targets(scenario))}")
@@ -421,6 +454,49 @@ def _users(scenario: Scenario) -> list[Target]:
     ]
 
 
+def _places(scenario: Scenario) -> list[Target]:
+    area_m, walks = scenario.network.area_m, scenario.mobility is not None
+    help = "x and y, where the user stands from then on; its radio rates and access point follow"
+    return [
+        Target(
+            f"user.{user}.position",
+            "place",
+            None if walks else list(place),
+            "m",
+            0 if area_m else -MAX_M,
+            area_m or MAX_M,
+            nullable=walks,
+            help=help + ("; null: it walks as the scenario says" if walks else ""),
+        )
+        for user, place in placeable(scenario.network).items()
+    ]
+
+
+def _no_place(scenario: Scenario, target: str, known: Mapping[str, Target]) -> str:
+    """Return why the position of a user cannot be set and what can, or "" for any other target."""
+    match target.split("."):
+        case ["user", user, "position"] if user in scenario.network.users:
+            pass
+        case _:
+            return ""
+    traced = [each.target for each in scenario.network.traces if each.target.endswith(f".{user}")]
+    if traced:
+        return (
+            f"target {target}: the rate of {traced[0]} follows a trace, not a place. Leave it out"
+        )
+    rates = [
+        name
+        for name in known
+        if (name.startswith("cell.") and name.endswith(f".{user}.rate_mbps"))
+        or name == f"user.{user}.demand_mbps"
+    ]
+    instead = f", or set {rates[0]}" if rates else ""
+    return (
+        f"target {target}: the radios of this network have no places. Choose one that has: "
+        f"topology.kind: wireless_set{instead}"
+    )
+
+
 def _cc(scenario: Scenario) -> Target:
     return Target(
         "cc",
@@ -440,6 +516,29 @@ def _checked_strategy(scenario: Scenario, value: Any) -> dict[str, Any]:
     choice = schema.checked_strategy({"name": value} if isinstance(value, str) else value, "flip")
     schema.check_strategy_fits(choice.name, scenario.network, "flip")
     return {"name": choice.name, "params": choice.params}
+
+
+def _checked_place(row: Target, value: Any) -> list[float] | None:
+    if value is None and row.nullable:
+        return None
+    is_pair = isinstance(value, list | tuple) and len(value) == 2
+    if not is_pair or not all(_is_finite(each) for each in value):
+        raise RequestError(
+            f"{row.name}: {show(value)} is no position: write x and y in m, such as [12, 40]"
+        )
+    assert row.minimum is not None
+    assert row.maximum is not None
+    for name, each in zip("xy", value, strict=True):
+        if not row.minimum <= each <= row.maximum:
+            raise RequestError(
+                f"{row.name}: {name} is {each:g} m, outside the area: "
+                f"write {row.minimum:g} to {row.maximum:g}"
+            )
+    return [float(each) for each in value]
+
+
+def _is_finite(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, int | float) and math.isfinite(value)
 
 
 def _checked_number(row: Target, value: Any) -> float | None:

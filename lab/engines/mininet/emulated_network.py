@@ -30,7 +30,7 @@ from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.network.real_medium import RealMedium
 from lab.engines.mininet.traffic import probes
 from lab.engines.mininet.traffic.processes import TrafficProcesses
-from lab.errors import LabError
+from lab.errors import LabError, RequestError
 from lab.radio.cell import Station
 from lab.run.recorder import Recorder
 from lab.scenario import targets
@@ -298,8 +298,13 @@ class Stations:
         return self.wiring.at(user, ap)
 
     def set_rate(self, ap: str, user: str, rate_bps: int) -> None:
-        """Set the rate [bit/s] that a user has while no other user of the access point sends."""
+        """Set the rate [bit/s] that a user has while no other user of the access point sends.
+
+        Raise `RequestError` if the user has just moved to another access point.
+        """
         with self._lock:
+            if (ap, user) not in self.stations:
+                raise RequestError(f"set the rate of {user} at {ap}: {user} has moved away from it")
             self.set_station(ap, replace(self.stations[ap, user], rate_bps=rate_bps))
 
     def set_station(self, ap: str, station: Station) -> None:

@@ -162,6 +162,8 @@ class MininetEngine(Engine):
                 self.emulated.stations.set_rate(ap, user, rate_bps)
             case targets.SetInterfaceUp() | targets.SetEndpoint():
                 self._set_interface(change)
+            case targets.SetPlace(user, place):
+                self.mobility.place(user, place)
             case targets.SetDemand(user, rate_bps):
                 self.workload.set_demand(user, rate_bps)
             case targets.SetCongestionControl(name):

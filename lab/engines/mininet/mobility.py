@@ -1,8 +1,9 @@
 """Move the users of a running emulation in a separate thread.
 
-Users walk as in the simulator (`lab.scenario.movement`). In each time step, the thread sets the
-users' positions in Mininet-WiFi and the rates of their WiFi stations. Between the time steps, it
-carries out handovers. A handover has three stages, and the station has no service until the last:
+Users walk, and are put somewhere, as in the simulator (`lab.scenario.movement`). In each time step,
+and for a user that is put somewhere at once, the thread sets the users' positions in Mininet-WiFi
+and the rates of their stations. Between the time steps, it carries out handovers. A handover has
+three stages, and the station has no service until the last:
 
 1) The station leaves its access point and associates with the new one. It keeps its address.
 2) When the kernel reports the association, the AP agent is notified. The agent reports the station
@@ -12,6 +13,8 @@ carries out handovers. A handover has three stages, and the station has no servi
 
 from __future__ import annotations
 
+import math
+import os
 import select
 import threading
 import time
@@ -26,7 +29,7 @@ from lab.engines.mininet.machine import shell
 from lab.engines.mininet.network.wifi import StationRadio, Target
 from lab.errors import LabError
 from lab.radio.mobility import Place
-from lab.scenario.movement import STEP_S, Movement
+from lab.scenario.movement import STEP_S, Movement, placeable
 from lab.scenario.schema import Scenario
 from lab.topologies.topology import Interface
 
@@ -211,7 +214,10 @@ class Mobility:
     """
 
     def __init__(self, scenario: Scenario, emulated: EmulatedNetwork) -> None:
-        """Set the initial positions; open a netlink socket for the radio of each moving user."""
+        """Set the initial positions; open a netlink socket for the radio of each walking user.
+
+        That of a user that is put somewhere is opened when it changes its access point.
+        """
         stations, network = emulated.stations, emulated.network
         self._stations, self._network, self._links = stations, network, emulated.links
         topology = scenario.network
@@ -225,11 +231,14 @@ class Mobility:
             for ap, user in stations.stations
             if user in walkers and ap in wifi
         }
-        targets = {ap: network.target(ap) for ap in wifi} if self._radios else {}
+        self._can_move = bool(walkers or placeable(topology))
+        targets = {ap: network.target(ap) for ap in wifi} if self._can_move else {}
         self._roaming = Roaming(
             self._radios, targets, self._associated, self._first_packet, self._record_command
         )
         self._happened: SimpleQueue[Outcome | Interface | Command | Exception] = SimpleQueue()
+        self._asked: SimpleQueue[tuple[str, Place | None]] = SimpleQueue()  # users to put somewhere
+        self._wake = os.eventfd(0)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -240,9 +249,14 @@ class Mobility:
 
     def start(self, zero_s: float) -> None:
         """Start the thread. `zero_s` is the monotonic clock [s] at time 0 of the run."""
-        if self.movement.walkers:
+        if self._can_move:
             self._thread = threading.Thread(target=self._run, args=(zero_s,), daemon=True)
             self._thread.start()
+
+    def place(self, user: str, place: Place | None) -> None:
+        """Let the thread put a user somewhere; None: the user walks as the scenario says."""
+        self._asked.put((user, place))
+        os.eventfd_write(self._wake, 1)
 
     def take(self) -> tuple[list[Interface], list[Outcome]]:
         """Return what has happened since the last call: changed interfaces and finished handovers.
@@ -267,8 +281,12 @@ class Mobility:
     def stop(self) -> None:
         self._stop.set()
         if self._thread:
+            os.eventfd_write(self._wake, 1)
             self._thread.join()
             self._thread = None
+        if self._wake >= 0:
+            os.close(self._wake)
+            self._wake = -1
         for outcome in self._roaming.finish():
             self._happened.put(outcome)
         for radio in self._radios.values():
@@ -279,26 +297,37 @@ class Mobility:
 
     def _run(self, zero_s: float) -> None:
         try:
-            step = 0
+            due_s = zero_s if self.movement.walkers else math.inf
             while not self._stop.is_set():
-                self._wait(zero_s + step * STEP_S)
-                if time.monotonic() >= zero_s + step * STEP_S:
+                self._wait(due_s)
+                self._place_users()
+                if time.monotonic() >= due_s:
                     self._step(time.monotonic() - zero_s)
-                    step = int((time.monotonic() - zero_s) / STEP_S) + 1
+                    due_s = zero_s + STEP_S * (int((time.monotonic() - zero_s) / STEP_S) + 1)
                 for outcome in self._roaming.poll():
                     self._happened.put(outcome)
         except (LabError, OSError, LookupError, ValueError) as error:
             self._happened.put(error)
 
     def _wait(self, until_s: float) -> None:
-        """Wait until `until_s` of the monotonic clock, or until a radio reports its association.
+        """Wait until `until_s` of the monotonic clock, until a radio reports its association, or
+        until a user is to be put somewhere.
 
         While a handover is in progress, wait at most `POLL_S` seconds.
         """
         running = self._roaming.running
-        left_s = max(0.0, until_s - time.monotonic())
+        left_s = min(POLL_S, until_s - time.monotonic()) if running else until_s - time.monotonic()
         radios = [self._radios[user] for user, each in running.items() if each.associated_s is None]
-        select.select(radios, [], [], min(left_s, POLL_S) if running else left_s)
+        timeout_s = None if left_s == math.inf else max(0.0, left_s)
+        ready, _, _ = select.select([*radios, self._wake], [], [], timeout_s)
+        if self._wake in ready:
+            os.eventfd_read(self._wake)
+
+    def _place_users(self) -> None:
+        while not self._asked.empty():
+            user, place = self._asked.get()
+            self.movement.place(user, place)
+            self._network.move(user, *self.movement.places[user])
 
     def _step(self, now_s: float) -> None:
         self.movement.step(now_s)
@@ -306,6 +335,8 @@ class Mobility:
             self._network.move(walker.user, *self.movement.places[walker.user])
 
     def _hand_over(self, user: str, old: str, new: str, rssi_dbm: float) -> None:
+        if user not in self._radios:
+            self._radios[user] = self._radio(user, new)
         self._roaming.begin(user, old, new, rssi_dbm)
 
     def _associated(self, user: str, old: str, new: str) -> None:

@@ -373,6 +373,8 @@ class SimEngine(Engine):
                 self.cells.set_rate(ap, user, rate_bps)
             case targets.SetInterfaceUp() | targets.SetEndpoint():
                 self._set_interface(change)
+            case targets.SetPlace(user, place):
+                self.movement.place(user, place)
             case targets.SetDemand(user, rate_bps):
                 self._set_rates(self.demands.set_demand(user, rate_bps))
             case targets.SetCongestionControl(name):
@@ -380,9 +382,11 @@ class SimEngine(Engine):
 
     def _set_interface(self, change: targets.SetInterfaceUp | targets.SetEndpoint) -> None:
         now_s = self.network.now_ns / at.NS_PER_S
-        interface = self.interfaces.check(change, now_s)
-        if interface is None:
+        changed = self.interfaces.check(change, now_s)
+        if changed is None:
             return
+        own = self.network.tables.wiring.of(change.user)  # at the access point where the user is now
+        interface = next(each for each in own if each.name == changed.name)
         if isinstance(change, targets.SetEndpoint):
             joined = self.network.set_endpoint(interface, change.role)
         else:

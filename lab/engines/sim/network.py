@@ -338,6 +338,17 @@ class Network:
         """For each subflow that was closed, open a new one (MP_JOIN), and return these."""
         return [(flow, self._join(flow, old)) for flow, old in closed]
 
+    def replace_interface(self, old: Interface, new: Interface) -> None:
+        """Let an interface that has moved to another access point be as it was: off, with the
+        subflows that were closed because of this, and with its role."""
+        if old in self._down:
+            self._down.discard(old)
+            self._down.add(new)
+        if old in self._closed:
+            self._closed[new] = self._closed.pop(old)
+        if old in self._roles:
+            self._roles[new] = self._roles.pop(old)
+
     def _hops_at(self, interface: Interface) -> list[at.Hop]:
         return [self.routes.user_hop(interface, direction) for direction in (DOWN, UP)]
 

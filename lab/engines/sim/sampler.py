@@ -148,7 +148,7 @@ class Sampler:
         )
         backup = bool(s.backup)
         counters.backup_ns += elapsed_ns if backup else 0
-        moves = bool(self.movement.walkers)
+        moves = self.movement.moves
         return SubflowSample(
             round(rate, 4),
             int(s.cwnd),

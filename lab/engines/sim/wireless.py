@@ -66,7 +66,8 @@ class Wireless:
     def hand_over(self, user: str, old: str, new: str) -> None:
         """Move a user from WiFi access point `old` to `new`. The user keeps its address.
 
-        Packets that wait at the old access point, and packets that still arrive there, are lost.
+        Packets that wait at the old access point, and packets that still arrive there, are lost. An
+        interface that is off stays off.
         """
         before = self.network.tables.wiring
         after = self.network.tables.wiring = before.handed_over(user, old, new)
@@ -76,6 +77,7 @@ class Wireless:
         for subflow in self.network.subflows():
             if subflow.ends.user == interface:
                 self.network.move(subflow, moved)
+        self.network.replace_interface(interface, moved)
 
     def _switch_hop(self, user: str, direction: str, old: str, new: str) -> None:
         """Switch one direction of the user's radio channel off at access point `old` and on at
@@ -86,7 +88,7 @@ class Wireless:
         """
         stations = self.network.tables.stations
         before, after = (stations[ap, user, direction] for ap in (old, new))
-        before.is_up, after.is_up = 0, 1
+        before.is_up, after.is_up = 0, before.is_up
         number = before.metered
         is_set = number > 0 and self._meter(new, number).rate_bps > 0
         after.metered, before.metered = number if is_set else 0, 0

@@ -43,11 +43,10 @@ def present(folder: Path, by_hand: bool = True) -> tuple[Scenario, dict[str, Any
         except RequestError:  # the run refuses this change with the same words
             continue
         scenario = targets.after(scenario, target, checked)
+        values = {
+            name: each for name, each in values.items() if not targets.is_replaced(name, target)
+        }
         values[target] = checked
-        if target == "strategy":
-            values = {
-                name: each for name, each in values.items() if not name.startswith("strategy.")
-            }
     return scenario, values
 
 
