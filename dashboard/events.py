@@ -158,6 +158,9 @@ def _flip(event: Event) -> str:
     place, _, what = str(event["target"]).rpartition(".")
     if what == "up" and not is_accepted(event):  # it did not happen, or not yet
         return f"{'repair' if event.get('value') else 'cut'} {place.replace('.', ' ')}"
+    if what == "position" and not is_accepted(event):
+        user, to = place.rpartition(".")[2], event.get("value")
+        return f"let {user} walk on" if to is None else f"move {user} to {value_text(to)}"
     return flip_words(event)
 
 

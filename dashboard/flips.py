@@ -28,6 +28,7 @@ GROUPS = {
     "iface": "Interfaces of users",
     "endpoint": "Subflows of interfaces (backup: used while no other can send)",
     "user": "Users: rate limit of the application",
+    "place": "Users: where they are",
     "cc": "Congestion control",
 }
 UNIT = re.compile(r"_(mbps|ms|s|mb|kb)$")  # the page shows the unit after the number
@@ -130,4 +131,5 @@ def _row(target: Target) -> Row:
         "cc": "cc",
     }
     label = UNIT.sub("", labels.get(first, f"{place} {what}")).replace("_", " ")
-    return target.row() | {"group": GROUPS[first], "label": target.words or label}
+    group = GROUPS["place" if target.kind == "place" else first]
+    return target.row() | {"group": group, "label": target.words or label}

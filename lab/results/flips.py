@@ -47,11 +47,14 @@ def each_once(events: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def value_text(value: Any) -> str:
-    """Format the value of a setting: a boolean as "on" or "off", None as "unlimited"."""
+    """Format the value of a setting: a boolean as "on" or "off", None as "unlimited", a place as
+    "12, 40 m"."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if value is None:
         return "unlimited"
+    if isinstance(value, list) and all(isinstance(each, int | float) for each in value):
+        return f"{', '.join(f'{each:g}' for each in value)} m"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -96,6 +99,8 @@ def flip_words(flip: Mapping[str, Any], link_name: Callable[[str], str] = str) -
             return f"endpoint {name} of {user}: {_instead(flip)}"
         case ["user", user, "demand_mbps"]:
             return f"{user} asks for {_instead(flip, 'demand_mbps', ALL_IT_GETS)}"
+        case ["user", user, "position"]:
+            return f"{user} walks on" if new is None else f"{user} moved to {value_text(new)}"
     return flip_text(flip)
 
 

@@ -25,10 +25,10 @@ def air(scene: Scene, span: Span) -> list[str]:
     """Return one sentence for each access point whose airtime is used up by several users.
 
     The sentence says how these users share the airtime during `span`. The result is empty if users
-    move, because then their radio rates change all the time.
+    have moved, because then they need not have the radio rates of the start.
     """
     texts = []
-    for cell in _cells(scene):
+    for cell in _cells(scene, span.end_s):
         used = _shares(scene, cell, span)
         if len(used) < 2 or sum(used.values()) < FULL:
             continue
@@ -62,7 +62,7 @@ def reasons(scene: Scene, target: str, before: Span, after: Span, of_user: str =
     was changed and no airtime moved, the sentence says that this user needs little airtime.
     """
     texts = []
-    for cell in _cells(scene):
+    for cell in _cells(scene, after.end_s):
         was, now = _shares(scene, cell, before), _shares(scene, cell, after)
         users = sorted(was.keys() | now.keys(), key=natural)
         if len(users) < 2 or max(sum(was.values()), sum(now.values())) < FULL:
@@ -131,9 +131,10 @@ def _is_rate(target: str, cell: Cell, user: str) -> bool:
     return target == f"cell.{cell.ap}.{user}.rate_mbps"
 
 
-def _cells(scene: Scene) -> list[Cell]:
-    """Return the cells of the network; [] if users move, because then radio rates are not fixed."""
-    return [] if scene.scenario.mobility else list(scene.network.cells)
+def _cells(scene: Scene, t: float) -> list[Cell]:
+    """Return the cells of the network; [] if users moved before time `t`, because then they need
+    not have the radio rates of the start."""
+    return [] if scene.has_moved(t) else list(scene.network.cells)
 
 
 def _rates(scene: Scene, cell: Cell, t: float) -> Mapping[str, float]:

@@ -308,7 +308,7 @@ def _row(scene: Scene, change: Change, run: Measured) -> Row:
         "is_clear": is_explained and clear,
         "sentence": effects.sentence(found, suggestion.after if suggestion else "", usual)
         + (FROM_ORDER.format(acts_s) if acts_s and is_explained else ""),
-        "also": _most_text(scenario, most) if most else "",
+        "also": _most_text(scene, most) if most else "",
         "why": why(scene, change.target, change.value, subject, found.spans, clear)
         if is_explained
         else [],
@@ -345,13 +345,14 @@ def _most_changed(run: Measured, when: When, users: Sequence[str], shown: Watche
     return most if most.change else None
 
 
-def _most_text(scenario: Scenario, most: Effect) -> str:
+def _most_text(scene: Scene, most: Effect) -> str:
     """Return a sentence about the user whose rate changed most, with the user's access points."""
     user = most.watched.id
     aps = [
         cell.ap
-        for cell in scenario.network.cells
-        if not scenario.mobility and any(each.user == user for each in cell.stations)
+        for cell in scene.network.cells
+        if not scene.has_moved(most.spans[1].end_s)
+        and any(each.user == user for each in cell.stations)
     ]
     where = f" (on {listed(aps)})" if aps else ""
     return effects.sentence(most, MOST_CHANGED.format(user=user, where=where))

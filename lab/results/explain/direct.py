@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from controller.units import scenario_mbps
+from lab.radio.mobility import Place, distance_m
 from lab.results.effects import number_text
 from lab.results.explain.links import FULL
 from lab.results.explain.scene import Scene, listed, percent, subflow_number
 from lab.results.flips import ALL_IT_GETS
 from lab.results.labels import natural
 from lab.results.stretches import Span
+from lab.scenario.movement import places_of, with_place
+from lab.summaries import EPSILON_S
 
 NOTED = 0.05  # a smaller relative change of a rate is not explained
 BUFFER_FULL = 0.9  # the receive buffer is full from this fraction on
@@ -17,11 +21,12 @@ OFTEN = 0.1  # of the samples, in which the receive buffer is full
 
 
 def reasons(scene: Scene, target: str, value: Any, before: Span, after: Span) -> list[str]:
-    """Return a sentence about what a change of a link, an access point or a user's demand did
+    """Return a sentence about what a change of a link, an access point or a user did
     directly.
 
     `target` and `value` are the changed parameter and its new value. Of a link, loss, rate and
-    delay are explained; of an access point, the limit of Tier 1 and a user's radio rate. Return []
+    delay are explained; of an access point, the limit of Tier 1 and a user's radio rate; of a user,
+    demand and position. Return []
     if the rates that the change concerns stayed about the same.
     """
     spans = (before, after)
@@ -30,6 +35,8 @@ def reasons(scene: Scene, target: str, value: Any, before: Span, after: Span) ->
             return _of_link(scene, link, field, value, spans)
         case ["user", user, "demand_mbps"]:
             return _of_demand(scene, user, value, spans)
+        case ["user", user, "position"]:
+            return _of_place(scene, user, spans)
         case ["cell", ap, "tier1_mbps"]:
             return _of_tier1(scene, ap, value, spans)
         case ["cell", ap, user, "rate_mbps"]:
@@ -101,6 +108,40 @@ def _of_demand(scene: Scene, user: str, value: Any, spans: tuple[Span, Span]) ->
     return [
         f"{user} asks for {asks} now, and got {number_text(now)} instead of {number_text(was)} "
         "Mb/s."
+    ]
+
+
+def _of_place(scene: Scene, user: str, spans: tuple[Span, Span]) -> list[str]:
+    """Return a sentence about a user that was moved: how far its access points are, and what it
+    would get there alone."""
+    was, now = (scene.user_mbps(user, span) for span in spans)
+    places = [_place(scene, user, span.end_s) for span in spans]
+    if abs(now - was) <= NOTED * max(was, now) or None in places:
+        return []
+    before, after = (listed(_signals(scene, user, place)) for place in places if place)
+    return [
+        f"{user} is {after} now. Before, it was {before}. It got {number_text(now)} instead of "
+        f"{number_text(was)} Mb/s."
+    ]
+
+
+def _place(scene: Scene, user: str, t: float) -> Place | None:
+    """Return where a user was in the last sample until time `t`."""
+    last = next(
+        (each.user.get(user) for each in reversed(scene.frames) if each.t <= t + EPSILON_S), None
+    )
+    return (last.x_m, last.y_m) if last and last.x_m is not None and last.y_m is not None else None
+
+
+def _signals(scene: Scene, user: str, place: Place) -> list[str]:
+    network = with_place(scene.network, user, place)
+    scale, places = scene.scenario.rate_scale, places_of(network)
+    return [
+        f"{distance_m(place, places[cell.ap]):.0f} m from {cell.ap} "
+        f"({number_text(scenario_mbps(each.rate_bps, scale))} Mb/s alone there)"
+        for cell in network.cells
+        for each in cell.stations
+        if each.user == user
     ]
 
 

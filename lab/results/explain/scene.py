@@ -164,11 +164,20 @@ class Scene:
             or 0.0
         )
 
+    def has_moved(self, t: float) -> bool:
+        """Return whether users may have been elsewhere before time `t` than at the start."""
+        return self.scenario.mobility is not None or any(
+            is_accepted(each) and each["t"] < t - EPSILON_S and is_place(each.get("target"))
+            for each in self.events
+        )
+
     def station_mbps(self, ap: str, user: str, t: float) -> float | None:
         """Return the rate in Mb/s that a user would get alone at an access point just before `t`.
 
-        The result is None if the user has no fixed rate there.
+        The result is None if the user has no fixed rate there, or was put somewhere else.
         """
+        if self.value(f"user.{user}.position", None, t) is not None:
+            return None
         for cell in self.network.cells:
             for each in cell.stations:
                 if (cell.ap, each.user) == (ap, user):
@@ -204,6 +213,11 @@ class Scene:
             if subflow in frame.sf:
                 return owner(subflow, vars(frame.sf[subflow]))[0]
         return owner(subflow, {})[0]
+
+
+def is_place(target: object) -> bool:
+    """Return whether a parameter is the position of a user, such as `user.ue1.position`."""
+    return str(target).startswith("user.") and str(target).endswith(".position")
 
 
 def subflow_number(subflow: str, field: str) -> Callable[[Frame], float | None]:
