@@ -3,6 +3,7 @@ import { element } from "./app.js";
 import { grouped as inGroups, option } from "./fields.js";
 
 const HIDE_UNITS = ["choice", "switch", "1"];
+const DRAG = "In the drawing, drag it, or select it and press the arrow keys (1 m, with Shift 10 m)";
 let box,
   send,
   picks = null;
@@ -54,11 +55,12 @@ export function refill(run) {
   }
   for (const target of run.targets) {
     const form = box.querySelector(`form[data-target="${CSS.escape(target.name)}"]`);
-    const field = form.querySelector("input:not([type=range]), select");
     const text = written(target.value);
     if (form.dataset.value === text) continue;
     form.dataset.value = text;
-    if (document.activeElement !== field) field.value = text;
+    const texts = target.kind === "place" ? coordinates(target) : [text];
+    const fields = [...form.querySelectorAll("input:not([type=range]), select")];
+    if (!fields.includes(document.activeElement)) for (const [n, field] of fields.entries()) field.value = texts[n];
     const slider = form.querySelector("[type=range]");
     if (slider) slider.value = text;
     form.classList.remove("fresh");
@@ -95,7 +97,26 @@ function field(target, id) {
   });
 }
 
+// The two fields of a place.
+const coordinates = ({ value }) => (value ?? ["", ""]).map(String);
+
+function placeFields(target, id) {
+  const { minimum, maximum, nullable } = target;
+  const more = { type: "number", step: "any", min: minimum, max: maximum, required: !nullable, "aria-describedby": `${id}-help` };
+  const [x, y] = coordinates(target);
+  return element(
+    "span",
+    { class: "place" },
+    element("input", { ...more, id, value: x, "aria-label": `x of ${target.label}, m` }),
+    element("input", { ...more, value: y, "aria-label": `y of ${target.label}, m` }),
+  );
+}
+
 function typed(target, input) {
+  if (target.kind === "place") {
+    const texts = [...input.children].map((each) => each.value);
+    return texts.some(Boolean) || !target.nullable ? texts.map((each) => (each === "" ? null : Number(each))) : null;
+  }
   if (typeof target.value === "boolean") return input.value === "true";
   if (target.choices.length) return input.value;
   return input.value === "" ? null : Number(input.value);
@@ -113,7 +134,8 @@ function slider(target, input) {
 
 function row(target) {
   const id = `t-${target.name.replaceAll(".", "-")}`;
-  const input = field(target, id);
+  const isPlace = target.kind === "place";
+  const input = isPlace ? placeFields(target, id) : field(target, id);
   const unit = HIDE_UNITS.includes(target.unit)
     ? ""
     : target.unit === "fraction"
@@ -133,14 +155,14 @@ function row(target) {
       title: target.name,
       novalidate: true,
     },
-    element("label", { for: id }, target.label),
+    element("label", { for: id }, isPlace ? `${target.label}: x and y` : target.label),
     element("span", { class: "unit-box" }, input, element("span", {}, unit)),
     element("button", { type: "submit" }, "Set"),
     slides(target) ? slider(target, input) : null,
     element(
       "p",
       { class: "help", id: `${id}-help` },
-      [target.help.replace("null: unlimited", "leave empty for unlimited"), bounds]
+      [target.help.replace("null: unlimited", "leave empty for unlimited").replace("null: it walks", "empty: it walks"), isPlace ? ` ${DRAG}` : "", bounds]
         .filter(Boolean)
         .join("."),
     ),

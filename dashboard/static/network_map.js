@@ -42,6 +42,7 @@ export class NetworkMap {
     const size = `width=${width}${this.fits ? `&height=${height}` : ""}`;
     const found = await api(`${path}${path.includes("?") ? "&" : "?"}${size}`);
     if (this.path !== path || this.width !== width || this.height !== height) return; // a newer drawing is on its way
+    const focused = this.box.contains(document.activeElement) ? document.activeElement.dataset : null;
     this.drawing = found.drawing;
     this.box.innerHTML = found.svg; // made by this server, with every name escaped
     this.svg = this.box.querySelector("svg");
@@ -52,7 +53,9 @@ export class NetworkMap {
       this.parts.set(`${part.dataset.kind} ${part.dataset.id}`, part);
     this.names = new Map();
     for (const name of this.box.querySelectorAll(".name")) this.names.set(name.dataset.link, name);
-    this.svg.querySelector(".spot").setAttribute("tabindex", "0");
+    const part = focused && this.parts.get(`${focused.kind} ${focused.id}`);
+    (part ?? this.svg.querySelector(".spot")).setAttribute("tabindex", "0");
+    part?.focus();
     this.svg.classList.toggle("labelled", labelled);
     this.paths = Object.assign(paths ?? new Paths(this.drawing), { drawing: this.drawing });
     this.drawnPaths = new Map();

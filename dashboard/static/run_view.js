@@ -11,6 +11,7 @@ import { TimeBar } from "./time_bar.js";
 import { Frames } from "./time_frames.js";
 import { TimeView } from "./time_view.js";
 import { around } from "./time_words.js";
+import { Walk } from "./walk.js";
 
 export class RunView {
   // `run()` and `charts()` are the run and the charts of the page; `flip(target, value)` changes it.
@@ -31,8 +32,10 @@ export class RunView {
       fits: true,
     });
     this.acts = new Acts(this.map, run, flip);
+    this.walk = new Walk(this.map, run, flip);
     this.map.onDrawn = () => {
       this.acts.place();
+      this.walk.place();
       this.showFile();
     };
     this.flow = new Flow(this.map, () => this.moves(), () => [...this.map.discs(), ...this.acts.discs()]);
@@ -91,6 +94,7 @@ export class RunView {
     this.shown = frame;
     this.map.show(frame);
     this.acts.show();
+    this.walk.show(frame);
     this.happened.decided();
     this.onShow(frame);
   }
