@@ -23,6 +23,7 @@ from dashboard.palette import (
     subflow_style,
     user_colours,
 )
+from dashboard.traced_rates import TracedRate
 from lab import metrics
 from lab.metrics import BUILT_IN, SUM, Metric
 from lab.results.labels import natural
@@ -43,7 +44,7 @@ class About:
     `multipath` are the users with several paths. `ends` maps each link to its two end nodes. `own`
     are the metrics that the user has added. `threshold` is the MAC occupancy from which an access
     point counts as congested, as pairs (t in s, value). Each value holds until the time of the next
-    pair. The value None means that there is no threshold.
+    pair. The value None means that there is no threshold. `traced` are the lines of traces.
     """
 
     duration_s: float = 60.0
@@ -54,6 +55,7 @@ class About:
     ends: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     threshold: tuple[tuple[float, float | None], ...] = ()
     own: tuple[Metric, ...] = ()
+    traced: tuple[TracedRate, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -266,7 +268,7 @@ def _number(name: str) -> int:
 
 
 # Plotly figures: the JSON from which plotly.js draws in the browser. In `meta` each line has its
-# `key` and `colour` for the scripts of the page.
+# `key` and `colour` for the scripts of the page. A line without a key gets no samples.
 
 
 def figures(frames: Sequence[Frame], about: About, points: int = POINTS) -> list[Figure]:
@@ -277,7 +279,7 @@ def figures(frames: Sequence[Frame], about: About, points: int = POINTS) -> list
     """
     drawn = []
     for chart in of_run(frames, about):
-        traces = [_trace(line, frames, points) for line in chart.lines]
+        traces = [*_traced(chart, about), *(_trace(line, frames, points) for line in chart.lines)]
         if chart.name == "congestion" and about.threshold:
             traces.append(_threshold(about))
         drawn.append(drawn_chart(chart, traces, about.duration_s))
@@ -385,6 +387,25 @@ def _trace(line: Line, frames: Sequence[Frame], points: int) -> go.Scatter:
         meta={"key": list(line.key), "colour": line.colour},
         hovertemplate="%{y:.3g}",
     )
+
+
+def _traced(chart: Chart, about: About) -> Iterator[go.Scatter]:
+    """Yield the rates of traces as faint lines, in the colours of the lines above them."""
+    colours = {line.key[:2]: line.colour for line in chart.lines if line.drawn}
+    for each in about.traced:
+        if each.chart != chart.name or each.under not in colours:
+            continue
+        colour = colours[each.under]
+        yield go.Scatter(
+            x=each.t_s,
+            y=each.mbps,
+            name=each.name,
+            mode="lines",
+            line={"color": COLOURS[colour], "dash": "dot", "width": 1.5},
+            opacity=0.7,
+            meta={"key": [], "colour": colour, "of": list(each.of)},
+            hovertemplate="%{y:.3g}",
+        )
 
 
 def _threshold(about: About) -> go.Scatter:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dashboard import charts as charting
-from dashboard import events, flips, state
+from dashboard import events, flips, state, traced_rates
 from dashboard.base.errors import Problem, whole_number
 from dashboard.stream import EVENTS
 from lab import extensions
@@ -217,12 +217,20 @@ def charts(folder: Path, points: int) -> Doc:
     frames, facts = found.samples, about(folder, happened)
     if frames and (folder / "result.json").exists():
         facts = replace(facts, duration_s=frames[-1]["t"])  # the charts end where the run ended
+    facts = replace(facts, traced=_traced(folder, facts.duration_s))
     return {
         "figures": charting.figures(frames, facts, points),
         "events": [asdict(row) for row in _log(happened)],
         "last": frames[-1] if frames else None,
         "seq": found.count * EVENTS + len(happened),
     }
+
+
+def _traced(folder: Path, duration_s: float) -> tuple[traced_rates.TracedRate, ...]:
+    try:
+        return traced_rates.of_run(present.loaded(folder), duration_s)
+    except LookupError:
+        return ()
 
 
 def _log(happened: list[Doc]) -> Iterator[events.LogRow]:

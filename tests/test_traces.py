@@ -204,6 +204,22 @@ def test_each_value_acts_from_its_time_in_every_round(tmp_path, seed):
                 assert start.delay_ns == 7_000_000
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_means_are_what_the_trace_offers_between_two_times(seed):
+    rng = random.Random(seed)
+    text = rng.choice([deliveries(rng), rows(rng, rng.choice([1, 2, 9]))[0]])
+    read = trace.parsed(text, rng.choice([0.01, 0.1, 0.7]))
+    edges_s = [0.0, *sorted(rng.uniform(0, 5 * read.period_s) for _ in range(40))]
+    found = trace.means_mbps(read, edges_s)
+    offered = [
+        sum(each.rate_mbps * each.lasts_s for each in until(read, end_s)) for end_s in edges_s
+    ]
+    for mbps, (start_s, end_s), (before, later) in zip(
+        found, itertools.pairwise(edges_s), itertools.pairwise(offered), strict=True
+    ):
+        assert mbps * (end_s - start_s) == pytest.approx(later - before, abs=1e-6)
+
+
 def test_a_constant_trace_changes_nothing(tmp_path):
     (tmp_path / "a.csv").write_text("t_s,rate_mbps\n0,8\n5,8\n")
     run = loaded(tmp_path, one_path(trace="a.csv"))

@@ -20,6 +20,7 @@ export function fillLegend(list, traces, others, transfers = null) {
   const lines = traces.filter(
     (trace) => trace.showlegend !== false && trace.visible !== false && !trace.meta.band,
   );
+  lines.sort((a, b) => Boolean(a.meta.of) - Boolean(b.meta.of)); // rates of traces last
   const chosen = selected();
   const key = JSON.stringify([
     lines.map((trace) => [trace.name, trace.line?.color, trace.line?.dash]),

@@ -293,11 +293,10 @@ export class Charts {
   // The lines of the selection are wider and the others fade, if the chart has lines of it.
   emphasised(traces, related) {
     if (!selected() || !traces.some((trace) => isRelated(trace, related))) return traces;
-    return traces.map((trace) =>
-      isRelated(trace, related)
-        ? { ...trace, line: { ...trace.line, width: 3.4 } }
-        : { ...trace, opacity: 0.22 },
-    );
+    return traces.map((trace) => {
+      if (!isRelated(trace, related)) return { ...trace, opacity: 0.22 };
+      return trace.meta.of ? trace : { ...trace, line: { ...trace.line, width: 3.4 } };
+    });
   }
 
   showCursor() {

@@ -21,13 +21,20 @@ export const hasMany = (traces) =>
   traces.filter((trace) => isLine(trace) && upper(trace)).length > MOST_LINES;
 
 // Whether a line belongs to the selection; `related` maps a kind to the ids that belong to it.
-export function isRelated(trace, related) {
-  const [kind, id] = trace.meta.key;
+export function isRelated({ meta }, related) {
+  const [kind, id] = meta.of ?? meta.key;
   return Boolean(related?.[kind]?.has(id));
 }
 
+// Of many rates of traces, only those of the selection are drawn.
+function withFewRates(traces, related) {
+  if (traces.filter(({ meta }) => meta.of).length <= MOST_LINES) return traces;
+  return traces.filter((trace) => !trace.meta.of || isRelated(trace, related));
+}
+
 // Return the lines to draw and how many others there are.
-export function split(traces, related) {
+export function split(every, related) {
+  const traces = withFewRates(every, related);
   if (!hasMany(traces)) return { shown: traces, others: [] };
   const ranked = traces
     .filter((trace) => isLine(trace) && upper(trace) && isMeasured(trace))

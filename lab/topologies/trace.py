@@ -12,11 +12,12 @@ from __future__ import annotations
 import csv
 import math
 import pathlib
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from controller.units import bps_from_mbps
 from lab import plain_file
@@ -77,6 +78,31 @@ class Traced:
     @property
     def targets(self) -> tuple[str, ...]:
         return tuple(f"{self.target}.{each}" for each in self.trace.columns)
+
+
+def means_mbps(trace: Trace, edges_s: Sequence[float]) -> list[float]:
+    """Return the mean rate between each two neighbouring times of a run. A trace without a rate has
+    none."""
+    starts_s = [each.at_s for each in trace.steps]
+    rates_mbps = [each.rate_mbps or 0.0 for each in trace.steps]
+    offered_mbit = [
+        0.0,
+        *accumulate(
+            each.lasts_s * mbps for each, mbps in zip(trace.steps, rates_mbps, strict=True)
+        ),
+    ]
+
+    def offered_until(t_s: float) -> float:
+        rounds, at_s = divmod(t_s, trace.period_s)
+        n = bisect_right(starts_s, at_s) - 1
+        return rounds * offered_mbit[-1] + offered_mbit[n] + (at_s - starts_s[n]) * rates_mbps[n]
+
+    offered = map(offered_until, edges_s)
+    spans_s = (end_s - start_s for start_s, end_s in pairwise(edges_s))
+    return [
+        (later - before) / span_s
+        for (before, later), span_s in zip(pairwise(offered), spans_s, strict=True)
+    ]
 
 
 def read(path: pathlib.Path, bin_ms: int) -> Trace:
