@@ -13,6 +13,13 @@ export PYTHONPATH
 
 say() { printf '%s\n' "$*" >&2; }
 
+# A kit (pack-offline, lab/kit.py) has the packages beside the lab. Then no network is used.
+kit=""
+if [ -f kit/about ]; then
+    kit="--no-index --find-links kit/wheels"
+fi
+of_kit() { sed -n "s/^$1 //p" kit/about; }
+
 find_python() {
     for each in python3.11 python3.12 python3.13 python3; do
         if "$each" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
@@ -21,6 +28,23 @@ find_python() {
         fi
     done
     say "set up .venv: found no Python 3.11 or newer with the venv module. Try: sudo apt install python3 python3-venv"
+    exit 3
+}
+
+find_python_of_kit() {
+    machine=$(of_kit machine)
+    version=$(of_kit python)
+    if [ "$(uname -sm)" != "$machine" ]; then
+        say "set up .venv: this kit is for $machine, and this machine is $(uname -sm). Pack a kit on a machine like this one"
+        exit 3
+    fi
+    for each in "python$version" python3; do
+        if "$each" -c 'import sys, venv; sys.exit("%d.%d" % sys.version_info[:2] != sys.argv[1])' "$version" >/dev/null 2>&1; then
+            command -v "$each"
+            return
+        fi
+    done
+    say "set up .venv: this kit is for Python $version, which is not here. Pack a kit with a Python that this machine has"
     exit 3
 }
 
@@ -38,8 +62,29 @@ if [ "$(id -u)" = 0 ] && [ -n "${SUDO_UID:-}" ]; then
     export PYTHONDONTWRITEBYTECODE=1
 fi
 
+make_venv() {
+    if [ -n "$kit" ]; then
+        found=$(find_python_of_kit)
+        say "setting up .venv from the kit ..."
+        pip=$(echo kit/wheels/pip-*.whl)/pip # Python runs it from the wheel: Debian's Python has none
+        # shellcheck disable=SC2086
+        as_caller "$found" -m venv --without-pip .venv &&
+            as_caller "$py" "$pip" install --quiet --disable-pip-version-check $kit --require-hashes -r kit/pip.txt ||
+            { say "set up .venv: it failed, see above. Unpack the kit again"; exit 3; }
+        return
+    fi
+    found=$(find_python)
+    say "setting up .venv ..."
+    as_caller "$found" -m venv .venv || { say "set up .venv: python -m venv failed. Try: sudo apt install python3-venv"; exit 3; }
+}
+
+# pip refuses a package whose hash is not in the lock file.
+pip_install() {
+    # shellcheck disable=SC2086
+    as_caller "$py" -m pip install --quiet --disable-pip-version-check $kit --require-hashes "$@"
+}
+
 # install STAMP FILE: install the packages of the lock file FILE, unless the stamp is of this FILE.
-# pip refuses a package whose hash is not in FILE.
 install() {
     stamp=.venv/$1.stamp
     shift
@@ -48,16 +93,18 @@ install() {
         return
     fi
     if ! "$py" -c 'import pip' >/dev/null 2>&1; then
-        found=$(find_python)
-        say "setting up .venv ..."
-        as_caller "$found" -m venv .venv || { say "set up .venv: python -m venv failed. Try: sudo apt install python3-venv"; exit 3; }
+        make_venv
     fi
     options=""
     for file in "$@"; do options="$options -r $file"; done
     say "installing packages ..."
     # shellcheck disable=SC2086
-    if ! as_caller "$py" -m pip install --quiet --disable-pip-version-check --require-hashes $options; then
-        say "install $*: pip failed. Check the network connection and run the same command again"
+    if ! pip_install $options; then
+        if [ -n "$kit" ]; then
+            say "install $*: pip failed, see above. The kit has what ./run_lab.sh and a class need. With a network, move the folder kit away and run the same command again"
+        else
+            say "install $*: pip failed. Check the network connection and run the same command again"
+        fi
         exit 3
     fi
     as_caller sh -c 'printf "%s\n" "$1" >"$2"' sh "$wanted" "$stamp"
@@ -65,7 +112,7 @@ install() {
 
 # Install the simulator's compiler, then compile the simulator.
 fast() {
-    as_caller "$py" -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/fast.txt &&
+    pip_install -r locks/fast.txt &&
         as_caller env PYTHONPATH="$here" "$py" -m lab.engines.sim.compiler
 }
 

@@ -24,6 +24,7 @@ LAYERS = (  # lowest first; a file imports from its own layer and lower ones
     "lab/plain_file.py",
     "lab/sudo.py",
     "lab/installed.py",
+    "lab/kit.py",
     "lab/vm_environment.py",
     "lab/dashboard_links.py",
     "lab/inputs.py",

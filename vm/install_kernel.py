@@ -9,7 +9,6 @@ from lab.engines.mininet.machine import shell, vm_kernel
 from lab.engines.mininet.machine.upstreams import cache
 from lab.errors import CommandFailed, MachineLacks
 
-META_PACKAGE = "linux-image-6.12-amd64"
 GUEST_MODULES = (
     "openvswitch",
     "sch_netem",
@@ -28,14 +27,7 @@ GUEST_MODULES = (
 def install() -> str:
     """Install the VM's kernel into the cache, if it is missing.
 
-    Return a text that says what was done.
-
-    This needs the network:
-
-    1) find the package that META_PACKAGE depends on now   2) download and unpack it
-    3) index its modules
-
-    Raises `MachineLacks` if this fails.
+    Return a text that says what was done. Raises `MachineLacks` if this fails.
     """
     image = vm_kernel.find()
     if image:
@@ -44,26 +36,16 @@ def install() -> str:
         return f"already there ({vm_kernel.version(image)}{note})"
     home = cache() / "vm"
     home.mkdir(parents=True, exist_ok=True)
+    archive = vm_kernel.download(home)
+    package = archive.name.partition("_")[0]
+    version = package.removeprefix("linux-image-")
     try:
-        depends = shell.run(["apt-cache", "depends", META_PACKAGE], "find the VM's kernel")  # 1
-        package = depends.split("Depends: ")[1].split()[0]
-        shell.run(
-            ["apt-get", "download", "-q", package], f"download {package}", cwd=home, timeout_s=900
-        )  # 2
-        archive = next(home.glob(f"{package}_*.deb"))
         shell.run(["dpkg", "-x", str(archive), str(home)], f"unpack {package}")
         archive.unlink()
-        shell.run(
-            ["depmod", "-b", str(home), package.removeprefix("linux-image-")],
-            f"index the modules of {package}",
-        )  # 3
-    except (CommandFailed, IndexError, StopIteration) as problem:
-        raise MachineLacks(
-            f"install the VM's kernel {META_PACKAGE}: {problem}. With a network, try: "
-            "sudo apt update, then ./run_lab.sh setup-emulation; "
-            f"without one, copy {home} from a machine that has it"
-        ) from problem
-    unpack_modules(home / "boot" / f"vmlinuz-{package.removeprefix('linux-image-')}")
+        shell.run(["depmod", "-b", str(home), version], f"index the modules of {package}")
+    except CommandFailed as problem:
+        raise MachineLacks(f"install the VM's kernel: {problem}") from problem
+    unpack_modules(home / "boot" / f"vmlinuz-{version}")
     return f"installed ({package})"
 
 

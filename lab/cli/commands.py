@@ -25,6 +25,7 @@ from lab.cli.dilation import dilation_option
 from lab.cli.export import check_files, export, write_comparison
 from lab.cli.machine import audit, export_script
 from lab.cli.own_files import forwarded_with_option, with_arguments, with_option
+from lab.cli.pack_offline import pack_offline
 from lab.cli.verify import verify
 from lab.errors import LabError, MachineLacks
 from lab.isolation import python
@@ -379,6 +380,7 @@ for command in (
     export,
     export_script,
     grade,
+    pack_offline,
     verify,
     worksheet.worksheet,
 ):

@@ -51,6 +51,14 @@ def locked(lock: Path) -> list[Package]:
     ]
 
 
+def locked_lines(lock: Path, name: str) -> str:
+    """Return the lines of a lock file for one package, with its hashes."""
+    text = lock.read_text(encoding="utf-8")
+    start = next(found.start() for found in PACKAGE.finditer(text) if found[1] == name)
+    after = next((found.start() for found in PACKAGE.finditer(text) if found.start() > start), None)
+    return text[start:after]
+
+
 def bill_of_materials(packages: Iterable[Package]) -> dict[str, Any]:
     """Return a bill of materials in the format CycloneDX 1.5 (JSON)."""
     lab = {"type": "application", "bom-ref": "lab", "name": "mptcp-sdn-lab", "version": __version__}

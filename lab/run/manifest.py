@@ -15,7 +15,7 @@ from typing import Any
 
 import lab
 from controller import units
-from lab import __version__, installed, metrics
+from lab import __version__, installed, kit, metrics
 from lab.inputs import short_names
 from lab.run import process
 from lab.run.lanes import LANES
@@ -148,6 +148,8 @@ def commit() -> str | None:
         return os.environ[COMMIT] or None
     if installed.built_from() is not None:  # git would answer for a repository around it
         return installed.commit()
+    if kit.about():
+        return kit.commit()
     try:
         argv = [
             "git",

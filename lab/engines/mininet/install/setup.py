@@ -2,7 +2,7 @@
 
 If a step of the set-up fails, its error says what to type, and the next steps still run. A step
 does nothing if its result exists. So a machine without a network can use a copy of the cache folder
-of another machine.
+of another machine. With a kit beside the lab (`lab.kit`), everything comes from the kit.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
+from lab import kit
 from lab.engines.mininet import in_vm
 from lab.engines.mininet.ebpf import LAWS, build
 from lab.engines.mininet.kernel import subflow_rates
@@ -98,14 +100,43 @@ def install_packages() -> str:
     if os.geteuid() != 0:
         raise MachineLacks(f"install {len(missing)} packages: this needs root. Try: sudo {install}")
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    argv = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *missing]
+    argv = ["install", "-y", "-q", "--no-install-recommends", *missing]
     try:
-        shell.run(argv, "install packages", env=environment)
+        with _apt() as apt:
+            shell.run([*apt, *argv], "install packages", env=environment)
     except CommandFailed as problem:
         raise MachineLacks(
-            f"install packages: {shell.last_line(problem)}. Try: sudo apt update && sudo {install}"
+            f"install packages: {shell.last_line(problem)}. With a network, try: "
+            f"sudo apt update && sudo {install}"
         ) from problem
     return f"installed {' '.join(missing)}"
+
+
+@contextlib.contextmanager
+def _apt() -> Iterator[list[str]]:
+    """Yield the beginning of a command of apt, which knows the packages of the kit alone if there
+    is one. Raise `MachineLacks` if the kit is for another system."""
+    packed = kit.part(kit.PACKAGES)
+    if not packed:
+        yield ["apt-get"]
+        return
+    if (wanted := kit.about().get("system")) != kit.system():
+        raise MachineLacks(
+            f"install packages: the kit is for {wanted}, and this machine is {kit.system()}. "
+            "Pack a kit on a machine with the same system as this one"
+        )
+    with tempfile.TemporaryDirectory(prefix="lab-apt-") as folder:
+        source, lists, parts = (Path(folder, each) for each in ("kit.list", "lists", "parts"))
+        parts.mkdir()
+        (lists / "partial").mkdir(parents=True)
+        source.write_text(f"deb [trusted=yes] file:{quote(str(packed))} ./\n", encoding="utf-8")
+        apt = [
+            *("apt-get", "-o", f"Dir::Etc::sourcelist={source}"),
+            *("-o", f"Dir::Etc::sourceparts={parts}", "-o", f"Dir::State::lists={lists}"),
+            *("-o", "APT::Sandbox::User=root"),
+        ]
+        shell.run([*apt, "update", "-q"], "read the kit's packages")
+        yield apt
 
 
 def missing_packages() -> list[str]:
@@ -132,6 +163,7 @@ def install_python_packages() -> str:
     if all(_installed(*each.split("==")) for each in wanted if each):
         return "already there"
     pip = python("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    pip += kit.pip_options()
     try:
         shell.run([*pip, "--require-hashes", "-r", str(lock)], f"install {lock.name}")
     except CommandFailed as problem:

@@ -1,7 +1,7 @@
 """The upstream projects whose sources the emulation uses, at pinned commits.
 
-`setup-emulation` fetches them into the user's cache folder. A machine without a network can use a
-copy of another machine's cache folder:
+`setup-emulation` fetches them into the user's cache folder. A machine without a network takes them
+from a kit (`lab.kit`), or uses a copy of another machine's cache folder:
 
 CACHE/upstreams/NAME   the sources at the pinned commit: a git clone, or a copy with the
                        commit in a file `.commit`
@@ -15,7 +15,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import sudo
+from lab import kit, sudo
 from lab.engines.mininet.machine import shell
 from lab.errors import CommandFailed, MachineLacks
 
@@ -121,8 +121,9 @@ def fetch(upstream: Upstream) -> str:
 
     1) If the sources are at the pinned commit, nothing is done and the network is not used.
     2) Sources at another commit are not overwritten: `MachineLacks` is raised.
-    3) Otherwise the commit is fetched into a temporary folder next to the target folder. The
-       temporary folder is renamed when it is complete. `MachineLacks` is raised if fetching fails.
+    3) Otherwise the commit is fetched, or copied from the kit, into a temporary folder next to the
+       target folder. The temporary folder is renamed when it is complete. `MachineLacks` is raised
+       if this fails.
     """
     target = folder(upstream.name)
     if present(upstream):  # 1
@@ -134,18 +135,13 @@ def fetch(upstream: Upstream) -> str:
             "then ./run_lab.sh setup-emulation"
         )
     partial = target.with_name(f"{upstream.name}.partial-{os.getpid()}")
-    git = ["git", "-c", "advice.detachedHead=false", "-C", str(partial)]
+    packed = kit.part(kit.UPSTREAMS)
     try:  # 3
         partial.mkdir(parents=True)
-        doing = f"fetch {upstream.name} from {upstream.url}"
-        shell.run([*git, "init", "-q"], doing)
-        shell.run(
-            [*git, "fetch", "-q", "--depth=1", upstream.url, upstream.commit],
-            doing,
-            env=_no_questions(),
-            timeout_s=600,
-        )
-        shell.run([*git, "checkout", "-q", "FETCH_HEAD"], doing)
+        if packed:
+            _copy(packed / upstream.name, partial, upstream)
+        else:
+            _clone(upstream, partial)
         if target.exists():
             target.rmdir()
         partial.rename(target)
@@ -156,7 +152,29 @@ def fetch(upstream: Upstream) -> str:
         ) from problem
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return "fetched"
+    return "copied from the kit" if packed else "fetched"
+
+
+def _clone(upstream: Upstream, into: Path) -> None:
+    git = ["git", "-c", "advice.detachedHead=false", "-C", str(into)]
+    doing = f"fetch {upstream.name} from {upstream.url}"
+    shell.run([*git, "init", "-q"], doing)
+    shell.run(
+        [*git, "fetch", "-q", "--depth=1", upstream.url, upstream.commit],
+        doing,
+        env=_no_questions(),
+        timeout_s=600,
+    )
+    shell.run([*git, "checkout", "-q", "FETCH_HEAD"], doing)
+
+
+def _copy(packed: Path, into: Path, upstream: Upstream) -> None:
+    if commit(packed) != upstream.commit:
+        raise MachineLacks(
+            f"copy {upstream.name} from the kit: {packed} is at {commit(packed) or 'no commit'}, "
+            f"not at {upstream.commit}. Unpack the kit again"
+        )
+    shutil.copytree(packed, into, symlinks=True, dirs_exist_ok=True)
 
 
 def require() -> Path:

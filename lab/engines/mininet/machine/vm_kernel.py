@@ -14,10 +14,15 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 from pathlib import Path
 
+from lab import kit
+from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.upstreams import cache
-from lab.errors import MachineLacks
+from lab.errors import CommandFailed, MachineLacks
+
+META_PACKAGE = "linux-image-6.12-amd64"
 
 
 def find() -> Path | None:
@@ -70,3 +75,26 @@ def remembered_kvm() -> bool | None:
     except (OSError, ValueError):
         return None
     return bool(answer["works"]) if answer.get("kernel") == platform.release() else None
+
+
+def download(folder: Path) -> Path:
+    """Put the Debian package of the VM's kernel into a folder, and return its path.
+
+    It is copied from the kit (`lab.kit`). Without a kit, the package that META_PACKAGE depends on
+    now is downloaded. Raises `MachineLacks` if this fails.
+    """
+    try:
+        if packed := kit.part(kit.KERNEL):
+            return Path(shutil.copy(next(packed.glob("*.deb")), folder))
+        depends = shell.run(["apt-cache", "depends", META_PACKAGE], "find the VM's kernel")
+        package = depends.split("Depends: ")[1].split()[0]
+        shell.run(
+            ["apt-get", "download", "-q", package], f"download {package}", cwd=folder, timeout_s=900
+        )
+        return next(folder.glob(f"{package}_*.deb"))
+    except (CommandFailed, IndexError, StopIteration) as problem:
+        raise MachineLacks(
+            f"download the VM's kernel {META_PACKAGE}: {problem}. With a network, try: "
+            "sudo apt update, then the same command again; "
+            f"without one, copy {cache() / 'vm'} from a machine that has it"
+        ) from problem
