@@ -105,7 +105,8 @@ class LinkState(_Message):
 
     If `up` is False, the link carries no traffic. `delay_ms` is the one-way delay. `loss` is the
     fraction of packets lost from end `a` of the link to end `b`, as the topology file names the
-    ends. `loss_back` is the fraction lost from `b` to `a`.
+    ends. `loss_back` is the fraction lost from `b` to `a`. Rate and delay from `b` to `a` are in
+    `rate_back_mbps` and `delay_back_ms` if they differ.
     """
 
     link: str
@@ -114,12 +115,17 @@ class LinkState(_Message):
     delay_ms: Annotated[float, Field(ge=0)] | None = None
     loss: Annotated[float, Field(ge=0, le=1)] | None = None
     loss_back: Annotated[float, Field(ge=0, le=1)] | None = None
+    rate_back_mbps: Annotated[float, Field(gt=0)] | None = None
+    delay_back_ms: Annotated[float, Field(ge=0)] | None = None
 
     def scaled(self, factor: float) -> LinkState:
-        """Return a copy with the rate multiplied by `factor`. A rate of None stays None."""
-        if self.rate_mbps is None or factor == 1:
+        """Return a copy with the rates multiplied by `factor`. A rate of None stays None."""
+        if factor == 1:
             return self
-        return self.model_copy(update={"rate_mbps": round(self.rate_mbps * factor, 6)})
+        rates = {"rate_mbps": self.rate_mbps, "rate_back_mbps": self.rate_back_mbps}
+        return self.model_copy(
+            update={key: rate and round(rate * factor, 6) for key, rate in rates.items()}
+        )
 
 
 class LinkFlip(_Message):

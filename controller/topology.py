@@ -38,7 +38,8 @@ class Shape(_Part):
     If `rate_mbps` is None, the rate is not limited. `delay_ms` is the one-way delay, and
     `jitter_ms` the largest deviation from it. `loss` is the fraction of packets lost from end `a`
     of the link to end `b`, and `loss_back` the fraction lost from `b` to `a`. On the link of a
-    host, `a` is the switch.
+    host, `a` is the switch. `rate_back_mbps` and `delay_back_ms` are for the direction from `b` to
+    `a` if it differs.
     """
 
     rate_mbps: Rate | None = None
@@ -46,6 +47,8 @@ class Shape(_Part):
     jitter_ms: Milliseconds = 0
     loss: Fraction = 0
     loss_back: Fraction = 0
+    rate_back_mbps: Rate | None = None
+    delay_back_ms: Milliseconds | None = None
 
     def arcs(self, link: str, a: str, b: str) -> Iterator[Arc]:
         """Yield both directions of the link `link`: from node `a` to node `b`, then back.
@@ -53,9 +56,11 @@ class Shape(_Part):
         Jitter is uniform between its bounds, so its standard deviation is `jitter_ms` / sqrt(3).
         """
         rate_bps = bps_from_mbps(self.rate_mbps) if self.rate_mbps else UNSHAPED_BPS
-        delay_s, jitter_s = self.delay_ms / 1000, self.jitter_ms / 1000 / 3**0.5
-        yield Arc(link, a, b, rate_bps, 0, delay_s, jitter_s, self.loss)
-        yield Arc(link, b, a, rate_bps, 0, delay_s, jitter_s, self.loss_back)
+        back_bps = bps_from_mbps(self.rate_back_mbps) if self.rate_back_mbps else rate_bps
+        back_ms = self.delay_ms if self.delay_back_ms is None else self.delay_back_ms
+        jitter_s = self.jitter_ms / 1000 / 3**0.5
+        yield Arc(link, a, b, rate_bps, 0, self.delay_ms / 1000, jitter_s, self.loss)
+        yield Arc(link, b, a, back_bps, 0, back_ms / 1000, jitter_s, self.loss_back)
 
 
 class HostPort(Shape):

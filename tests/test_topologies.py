@@ -11,7 +11,8 @@ import pytest
 from controller.paths import shortest
 from lab.errors import RequestError
 from lab.topologies import campus, collision, fat_tree, pooling
-from lab.topologies.topology import Link, Node, Topology, checked, wire
+from lab.topologies.checks import checked
+from lab.topologies.topology import Link, Node, Topology, wire
 
 TABLE_2 = {"ue1": ("1 2 3", "4 5 6"), "ue2": ("7 5 8", "9 10 11"), "ue3": ("12 10 13", "14 15 16")}
 CAMPUS = campus.Params(

@@ -351,7 +351,8 @@ def test_what_follows_a_trace_is_no_target(tmp_path):
     (tmp_path / "a.csv").write_text("t_s,delay_ms\n0,10\n1,20\n")
     run = loaded(tmp_path, one_path(rate_mbps=5, trace="a.csv"))
     names = {each for each in targets.targets(run) if each.startswith("link.path1")}
-    assert names == {"link.path1.rate_mbps", "link.path1.loss", "link.path1.up"}
+    rates = {f"link.path1.{way}rate_mbps" for way in ("", "up.", "down.")}
+    assert names == {*rates, "link.path1.loss", "link.path1.up"}
     with pytest.raises(RequestError, match=r"link.path1.delay_ms"):
         loaded(
             tmp_path,

@@ -9,7 +9,7 @@ import pytest
 
 from lab.errors import RequestError
 from lab.topologies import families
-from lab.topologies.topology import checked
+from lab.topologies.checks import checked
 
 DOORWAY = '''"""Two paths behind one shared link."""
 

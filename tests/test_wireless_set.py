@@ -14,7 +14,8 @@ from lab.scenario import loading as scenario
 from lab.scenario.loading import Overrides, from_data, resolved
 from lab.scenario.targets import check_flip, targets
 from lab.topologies import rat_setup, wireless_set
-from lab.topologies.topology import checked, wire
+from lab.topologies.checks import checked
+from lab.topologies.topology import wire
 from lab.topologies.wireless_set import Params
 
 NEW = ("thirty_users", "demand_swap", "moving_users", "rat_setup_1", "rat_setup_2", "rat_setup_3")

@@ -316,9 +316,11 @@ class Arcs:
     def change_link(self, state: LinkState) -> None:
         """Store new settings of a link. A setting that is missing in `state` stays as it is."""
         before = self._link_states.get(state.link, LinkState(link=state.link))
-        self._link_states[state.link] = before.model_copy(
-            update=state.model_dump(exclude_unset=True)
-        )
+        new = state.model_dump(exclude_unset=True)
+        for key, back in (("rate_mbps", "rate_back_mbps"), ("delay_ms", "delay_back_ms")):
+            if key in new:
+                new.setdefault(back, None)  # both directions have the same
+        self._link_states[state.link] = before.model_copy(update=new)
 
     def documents(self) -> list[dict[str, Any]]:
         """Return the changed link settings as rows of the table `links` of the statistics file.
@@ -375,13 +377,15 @@ class Arcs:
         state = self._link_states.get(arc.link)
         if state is None:
             return arc
-        loss = state.loss_back if (arc.link, arc.tail) in self._backwards else state.loss
+        rate_mbps, delay_ms, loss = state.rate_mbps, state.delay_ms, state.loss
+        if (arc.link, arc.tail) in self._backwards:
+            rate_mbps = state.rate_back_mbps or rate_mbps
+            delay_ms = delay_ms if state.delay_back_ms is None else state.delay_back_ms
+            loss = state.loss_back
         return replace(
             arc,
-            capacity_bps=arc.capacity_bps
-            if state.rate_mbps is None
-            else bps_from_mbps(state.rate_mbps),
-            delay_s=arc.delay_s if state.delay_ms is None else state.delay_ms / 1000,
+            capacity_bps=arc.capacity_bps if rate_mbps is None else bps_from_mbps(rate_mbps),
+            delay_s=arc.delay_s if delay_ms is None else delay_ms / 1000,
             loss=arc.loss if loss is None else loss,
         )
 

@@ -22,6 +22,7 @@ from lab.run.lanes import LANES
 from lab.run.result import SCHEMA
 from lab.scenario.loading import experiment, input_files, user_files
 from lab.scenario.schema import Scenario
+from lab.topologies.topology import Direction, Link
 from lab.vm_environment import COMMIT, time_dilation
 
 
@@ -102,6 +103,22 @@ def _inputs(scenario: Scenario, engine: str) -> list[dict[str, str]]:
     return [{"name": names[path], "path": path, "sha256": found[path]} for path in sorted(found)]
 
 
+def _own_of_directions(link: Link, scale: float) -> dict[str, Any]:
+    """Return what the directions of a link, `ab` and `ba`, have of their own."""
+    found = {}
+    sides: tuple[Direction, ...] = ("ab", "ba")
+    for side in sides:
+        own = link.own(side)
+        values = {
+            "rate_mbps": own.rate_bps and units.mbps_from_bps(own.rate_bps) / scale,
+            "delay_ms": None if own.delay_ns is None else units.ms_from_ns(own.delay_ns),
+            "queue_packets": own.queue_packets,
+        }
+        if own_values := {key: value for key, value in values.items() if value is not None}:
+            found[side] = own_values
+    return found
+
+
 def _links(scenario: Scenario) -> dict[str, Any]:
     """Return the configured properties of links, and the radio rates of users.
 
@@ -116,6 +133,7 @@ def _links(scenario: Scenario) -> dict[str, Any]:
             "delay_ms": units.ms_from_ns(link.delay_ns),
             "loss": units.fraction_from_ppm(max(link.loss_ppm, link.loss_back_ppm)),
             "queue_packets": link.queue_packets,
+            **_own_of_directions(link, scale),
         }
         for link in network.links
         if link.rate_bps is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from controller.units import ns_from_ms, ppm_from_fraction
 from lab.scenario.schema import Scenario
@@ -15,6 +15,7 @@ from lab.scenario.targets import (
     SetLinkRate,
     SetStationRate,
 )
+from lab.topologies.topology import Link
 from lab.topologies.trace import Traced, TraceStep
 
 
@@ -23,6 +24,7 @@ class TracedChanges:
 
     def __init__(self, scenario: Scenario) -> None:
         self._scale = scenario.rate_scale
+        self._links = {f"link.{link.id}": link for link in scenario.network.links}
         self._due: list[tuple[float, int, Iterator[tuple[float, list[Change]]], list[Change]]] = []
         for n, traced in enumerate(scenario.network.traces):
             self._wait(n, self._changes(traced))
@@ -54,21 +56,28 @@ class TracedChanges:
             rounds, place = divmod(n, len(steps))
             step = steps[place]
             at_s = round(rounds * period_s + step.at_s, 9)
-            yield at_s, list(made(traced.target, before, step, self._scale))
+            yield at_s, list(made(traced.target, before, step, self._scale, self._links))
             before, n = step, n + 1
 
 
-def made(target: str, before: TraceStep, step: TraceStep, rate_scale: float) -> Iterator[Change]:
-    """Yield what a step changes."""
+def made(
+    target: str,
+    before: TraceStep,
+    step: TraceStep,
+    rate_scale: float,
+    links: Mapping[str, Link],
+) -> Iterator[Change]:
+    """Yield what a step changes. A direction of a link with a rate or a delay of its own keeps
+    it."""
     kind, name, *station = target.split(".")
     rate_bps = step.rate_bps(rate_scale)
     if rate_bps is not None and rate_bps != before.rate_bps(rate_scale):
         yield (
-            SetLinkRate(name, rate_bps)
+            SetLinkRate(name, rate_bps, links[target].without_own("rate_bps"))
             if kind == "link"
             else SetStationRate(name, station[0], rate_bps)
         )
     if step.delay_ms is not None and step.delay_ms != before.delay_ms:
-        yield SetLinkDelay(name, ns_from_ms(step.delay_ms))
+        yield SetLinkDelay(name, ns_from_ms(step.delay_ms), links[target].without_own("delay_ns"))
     if step.loss is not None and step.loss != before.loss:
         yield SetLinkLoss(name, ppm_from_fraction(step.loss))

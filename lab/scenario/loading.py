@@ -48,8 +48,9 @@ from lab.scenario.schema import (
 )
 from lab.scenario.yaml_text import parse, read
 from lab.topologies import nodes_and_links
+from lab.topologies.checks import checked
 from lab.topologies.families import BUILT_IN, TOPOLOGIES
-from lab.topologies.topology import Topology, checked, wire, with_loss_on_data
+from lab.topologies.topology import Topology, wire, with_loss_on_data
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 EVERYONE = "all"  # as the user of a flow

@@ -5,6 +5,7 @@ Such a change is called a flip. These are the names of the targets:
 strategy                    the strategy of the controller
 strategy.PARAMETER          one parameter of the strategy
 link.ID.rate_mbps           also delay_ms, loss and up
+link.ID.down.rate_mbps      the rate of one direction: down leads to the users, up away from them
 cell.AP.USER.rate_mbps      a user's radio rate at an access point while nobody else sends there
 cell.AP.tier1_mbps          a limit on all Tier 1 traffic of an access point; null: no limit
 iface.USER.NAME.up          whether an interface of a user has its addresses
@@ -37,7 +38,17 @@ from lab.radio.mobility import Place
 from lab.scenario import schema
 from lab.scenario.movement import placeable, with_place
 from lab.scenario.schema import Scenario, StrategyChoice
-from lab.topologies.topology import Interface, checked_loss, link_delay_ns, wire
+from lab.topologies.checks import checked_loss
+from lab.topologies.topology import (
+    BOTH,
+    Direction,
+    Directions,
+    Interface,
+    Link,
+    down_directions,
+    link_delay_ns,
+    wire,
+)
 
 # Changes that an engine can make to a running network
 #
@@ -47,18 +58,20 @@ from lab.topologies.topology import Interface, checked_loss, link_delay_ns, wire
 
 @dataclass(frozen=True)
 class SetLinkRate:
-    """Set the rate of a link in both directions."""
+    """Set the rate of a link, in both directions or in some of them."""
 
     link: str
     rate_bps: int
+    sides: Directions = BOTH
 
 
 @dataclass(frozen=True)
 class SetLinkDelay:
-    """Set the one-way delay of a link in both directions."""
+    """Set the one-way delay of a link, in both directions or in some of them."""
 
     link: str
     delay_ns: int
+    sides: Directions = BOTH
 
 
 @dataclass(frozen=True)
@@ -220,6 +233,14 @@ def targets(scenario: Scenario) -> dict[str, Target]:
         _cc(scenario),
     ]
     traced = {name for each in scenario.network.traces for name in each.targets}
+    down = down_directions(scenario.network)
+    for link in scenario.network.links:
+        if f"link.{link.id}.rate_mbps" in traced and link.id in down:
+            traced |= {
+                f"link.{link.id}.{way}.rate_mbps"
+                for way in ("up", "down")
+                if link.own(_side(down[link.id], way)).rate_bps is None
+            }
     return {row.name: row for row in rows if row.name not in traced}
 
 
@@ -300,6 +321,10 @@ def change(scenario: Scenario, target: str, value: Any) -> Change:
             return SetStrategyParameter(key, value)
         case ["link", link, "rate_mbps"]:
             return SetLinkRate(link, bps_from_mbps(value * scenario.rate_scale))
+        case ["link", link, "up" | "down" as way, "rate_mbps"]:
+            rate_bps = bps_from_mbps(value * scenario.rate_scale)
+            down = down_directions(scenario.network)[link]
+            return SetLinkRate(link, rate_bps, frozenset((_side(down, way),)))
         case ["link", link, "delay_ms"]:
             return SetLinkDelay(link, ns_from_ms(value))
         case ["link", link, "loss"]:
@@ -321,6 +346,13 @@ def change(scenario: Scenario, target: str, value: Any) -> Change:
         case ["cc"]:
             return SetCongestionControl(value)
     raise RequestError(f"target {unknown(target, targets(scenario))}")
+
+
+def _side(down: Direction, way: str) -> Direction:
+    """Return the direction "up" or "down" of a link of which `down` leads to the users."""
+    if way == "down":
+        return down
+    return "ba" if down == "ab" else "ab"
 
 
 def _strategy(scenario: Scenario) -> list[Target]:
@@ -370,6 +402,7 @@ def _tier1(name: str) -> Target:
 
 def _network(scenario: Scenario) -> list[Target]:
     topology, scale = scenario.network, scenario.rate_scale
+    down = down_directions(topology)
     rows = []
     for link in topology.links:
         name = f"link.{link.id}"
@@ -379,6 +412,7 @@ def _network(scenario: Scenario) -> list[Target]:
             of_cell_ns = delay_ns - link.delay_ns
             rows += [
                 _rate(f"{name}.rate_mbps", link.rate_bps, scale, "in both directions"),
+                *_directions(link, down.get(link.id), scale),
                 Target(
                     f"{name}.delay_ms",
                     "number",
@@ -414,6 +448,17 @@ def _network(scenario: Scenario) -> list[Target]:
             for station in cell.stations
         ]
     return rows
+
+
+def _directions(link: Link, down: Direction | None, scale: float) -> list[Target]:
+    """Return the rates of both directions of a link, of which `down` leads to the users."""
+    if down is None:
+        return []
+    found = []
+    for way, help in (("down", "towards the users"), ("up", "away from the users")):
+        rate_bps = link.way(_side(down, way)).rate_bps or 0
+        found.append(_rate(f"link.{link.id}.{way}.rate_mbps", rate_bps, scale, help))
+    return found
 
 
 def _interfaces(scenario: Scenario) -> list[Target]:

@@ -8,8 +8,9 @@ from pydantic import Field, model_validator
 
 from controller.units import bps_from_mbps, ns_from_ms
 from lab.topologies import fat_tree, wifi_lte
+from lab.topologies.checks import check_names
 from lab.topologies.parallel_paths import Delay, Rate
-from lab.topologies.topology import Link, Node, Topology, check_names
+from lab.topologies.topology import Link, Node, Topology
 
 PODS = 4
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, count
 from typing import Annotated
 
@@ -13,7 +14,7 @@ from controller.paths import hops_to
 from controller.units import bps_from_mbps, ns_from_ms, ppm_from_fraction
 from lab.errors import RequestError
 from lab.topologies.parallel_paths import Delay, Fraction, WithTrace, traces
-from lab.topologies.topology import Link, Node, Topology, at_start
+from lab.topologies.topology import Link, Node, Topology, at_start, down_directions
 from lab.topologies.trace import check_jitter
 
 MOST_NODES, MOST_LINKS = 1000, 5000
@@ -56,7 +57,10 @@ class Wire(WithTrace):
 
     @model_validator(mode="after")
     def fits_its_trace(self) -> Wire:
-        check_jitter(self.read_trace(), self.jitter_ms)
+        found = self.read_trace()
+        check_jitter(found, self.jitter_ms)
+        has_rate = bool(self.rate_mbps or (found and "rate_mbps" in found.columns))
+        self.check_directions(has_rate, self.jitter_ms)
         return self
 
     @property
@@ -68,6 +72,7 @@ class Wire(WithTrace):
             or self.loss
             or self.loss_both
             or self.trace
+            or self.has_directions
         )
 
 
@@ -214,8 +219,36 @@ class _Builder:
             multipath = tuple(each.id for each in users if ends[each.id] * each.subflows > 1)
         wires = self.params.links
         traced = traces(zip(_link_ids(wires), wires, strict=True))
-        links = tuple(self.links)
-        return Topology("nodes_and_links", nodes, links, multipath=multipath, traces=traced)
+        whole = Topology(
+            "nodes_and_links", nodes, topology.links, multipath=multipath, traces=traced
+        )
+        return self._directed(whole)
+
+    def _directed(self, topology: Topology) -> Topology:
+        """Return the network with what the directions of its links have of their own. Raise
+        `RequestError` if a link with `up` or `down` has no such directions."""
+        wires = self.params.links
+        directed = {
+            id: each
+            for id, each in zip(_link_ids(wires), wires, strict=True)
+            if each.has_directions
+        }
+        if not directed:
+            return topology
+        down = down_directions(topology)
+        for id in directed:
+            if id not in down:
+                raise RequestError(
+                    f"topology nodes_and_links: link {id} leads data to users both ways, or not at "
+                    "all: which way is 'down'? Leave out its up and down"
+                )
+        links = (
+            directed[each.id].directed(each, down[each.id], self.rate_scale)
+            if each.id in directed
+            else each
+            for each in topology.links
+        )
+        return replace(topology, links=tuple(links))
 
     def _add(self, link: Wire, id: str) -> None:
         a, b = (self.front.get(end, end) for end in (link.a, link.b))

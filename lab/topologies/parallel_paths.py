@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from controller.units import bps_from_mbps, ns_from_ms, ppm_from_fraction
 from lab.topologies import trace
-from lab.topologies.topology import Link, Node, Topology, at_start, checked_loss
+from lab.topologies.checks import checked_loss
+from lab.topologies.topology import Direction, Link, Node, OneWay, Topology, at_start
 from lab.topologies.trace import Trace, Traced, check_jitter
 
 Rate = Annotated[float, Field(gt=0, le=10_000)]
@@ -22,15 +24,61 @@ Fraction = Annotated[float, Field(ge=0, le=1), AfterValidator(checked_loss)]
 BinMs = Annotated[int, Field(ge=10, le=60_000)]
 
 
-class WithTrace(BaseModel):
-    """The keys of a link that can follow a trace.
+class Way(BaseModel):
+    """What one direction of a link has of its own; what is left out is as the link has it.
 
-    `trace` is a file. The values of the trace are means over `trace_bin_ms`.
+    `loss` acts on all packets in this direction, data or not.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    rate_mbps: Rate | None = None
+    delay_ms: Delay | None = None
+    loss: Fraction | None = None
+    queue_packets: Annotated[int, Field(ge=1, le=10_000)] | None = None
+
+    def one_way(self, rate_scale: float) -> OneWay:
+        return OneWay(
+            None if self.rate_mbps is None else bps_from_mbps(self.rate_mbps * rate_scale),
+            None if self.delay_ms is None else ns_from_ms(self.delay_ms),
+            None if self.loss is None else ppm_from_fraction(self.loss),
+            self.queue_packets,
+        )
+
+
+class WithTrace(BaseModel):
+    """The keys of a link that can follow a trace, and of its directions.
+
+    `trace` is a file. The values of the trace are means over `trace_bin_ms`. `down` is the
+    direction towards the users, `up` the other one.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     trace: pathlib.Path | None = None
     trace_bin_ms: BinMs = 100
+    up: Way = Way()
+    down: Way = Way()
+
+    @property
+    def has_directions(self) -> bool:
+        return (self.up, self.down) != (Way(), Way())
+
+    def directed(self, link: Link, down: Direction, rate_scale: float) -> Link:
+        """Return the link with what its directions have of their own. `down` is the direction
+        towards the users."""
+        own = self.down.one_way(rate_scale), self.up.one_way(rate_scale)
+        ab, ba = own if down == "ab" else own[::-1]
+        return replace(link, ab=ab, ba=ba)
+
+    def check_directions(self, has_rate: bool, jitter_ms: float) -> None:
+        """Raise `ValueError` if a direction does not fit to the rest of the link."""
+        found = self.read_trace()
+        for name, way in (("up", self.up), ("down", self.down)):
+            if way.rate_mbps is not None and not has_rate:
+                raise ValueError(f"{name}.rate_mbps: write the link's own rate_mbps, too")
+            if way.loss is not None and found and "loss" in found.columns:
+                raise ValueError(f"{name}.loss: the trace has its own loss: leave it out")
+            if way.delay_ms is not None and way.delay_ms < jitter_ms:
+                raise ValueError(f"jitter_ms {jitter_ms:g} is above {name}.delay_ms")
 
     def read_trace(self) -> Trace | None:
         """Return the trace, or None without one. Raise `ValueError` if it sets a value that is also
@@ -67,6 +115,7 @@ class Path(WithTrace):
         check_jitter(found, self.jitter_ms)
         if self.rate_mbps is None and (found is None or "rate_mbps" not in found.columns):
             raise ValueError("rate_mbps is missing: write it, or a trace with a rate")
+        self.check_directions(True, self.jitter_ms)
         return self
 
 
@@ -86,7 +135,8 @@ def combined_loss(first: float, second: float) -> float:
 
 
 def link(path: Path, id: str, a: str, b: str, rate_scale: float) -> Link:
-    """Return a link from `a` to `b` with the rate, delay, jitter, losses and queue of `path`.
+    """Return a link from `a`, which is nearer to the server, to `b` with the rate, delay, jitter,
+    losses and queue of `path`.
 
     The loss from `a` to `b` combines `loss` and `loss_both` of the path. The loss from `b` to `a`
     is only `loss_both`. The rate is multiplied by `rate_scale`. A trace's first values replace
@@ -104,7 +154,9 @@ def link(path: Path, id: str, a: str, b: str, rate_scale: float) -> Link:
         queue_packets=path.queue_packets,
     )
     found = path.read_trace()
-    return at_start(shaped, found.steps[0], rate_scale) if found else shaped
+    if found:
+        shaped = at_start(shaped, found.steps[0], rate_scale)
+    return path.directed(shaped, "ab", rate_scale)
 
 
 def traces(links: Iterable[tuple[str, WithTrace]]) -> tuple[Traced, ...]:

@@ -10,8 +10,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from lab.topologies.checks import check_names
 from lab.topologies.parallel_paths import Path, link
-from lab.topologies.topology import Link, Node, Topology, check_names
+from lab.topologies.topology import Link, Node, Topology
 
 
 class User(BaseModel):

@@ -2,27 +2,29 @@
 users to access points.
 
 `wire` gives every interface a name, an address and a switch port. They are the same on every
-machine and in both engines. `checked` rejects a topology that the engines cannot build.
-`with_loss_on_data` applies the loss of each link to the directions in which data travels. `as_json`
-returns the content of topology.json, the file that the controller reads.
+machine and in both engines. `with_loss_on_data` applies the loss of each link to the directions in
+which data travels. `as_json` returns the content of topology.json, the file that the controller
+reads.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from typing import Any, Literal
 
 from controller import units
 from controller.paths import hops_to
-from lab.errors import RequestError, unknown
 from lab.radio.cell import Cell
 from lab.topologies.trace import Traced, TraceStep
 
 NodeKind = Literal["user", "server", "switch", "wifi", "lte"]
+Direction = Literal["ab", "ba"]  # of a link: from its end `a` to its end `b`, or back
+Directions = frozenset[Direction]
+BOTH: Directions = frozenset(("ab", "ba"))
 SUBNETS = {"server": "10.0.0", "wifi": "10.1.0", "lte": "10.2.0"}
 SECOND_RADIO = 3  # the subnet of a user's second WiFi interface is 10.3.0
 FIRST_WIRED = 16  # the subnets of a user's wired interfaces are 10.16.0, 10.17.0, ...
@@ -50,6 +52,19 @@ class Node:
 
 
 @dataclass(frozen=True)
+class OneWay:
+    """What one direction of a link has of its own. None: what the link has."""
+
+    rate_bps: int | None = None
+    delay_ns: int | None = None
+    loss_ppm: int | None = None
+    queue_packets: int | None = None
+
+
+AS_THE_LINK = OneWay()
+
+
+@dataclass(frozen=True)
 class Link:
     """A wired link, which carries packets in both directions at once.
 
@@ -60,7 +75,8 @@ class Link:
     direction: the function that builds a topology does not know yet in which direction data will
     travel.
 
-    `words` say where the link is, if its id does not, such as `core 4 to pod 1`.
+    `words` say where the link is, if its id does not, such as `core 4 to pod 1`. `ab` and `ba` are
+    what the directions from `a` to `b` and back have of their own.
     """
 
     id: str
@@ -73,6 +89,31 @@ class Link:
     loss_back_ppm: int = 0
     queue_packets: int = 100
     words: str = ""
+    ab: OneWay = AS_THE_LINK
+    ba: OneWay = AS_THE_LINK
+
+    def own(self, side: Direction) -> OneWay:
+        return self.ab if side == "ab" else self.ba
+
+    def without_own(self, value: str) -> Directions:
+        """Return the directions that have this value from the link."""
+        return frozenset(side for side in BOTH if getattr(self.own(side), value) is None)
+
+    def way(self, side: Direction) -> Link:
+        """Return a link that has the values of one direction in both."""
+        loss_ppm = self.loss_ppm if side == "ab" else self.loss_back_ppm
+        own = {key: value for key, value in vars(self.own(side)).items() if value is not None}
+        values = {"loss_ppm": loss_ppm, **own}
+        back_ppm = values["loss_ppm"]
+        return replace(self, **values, loss_back_ppm=back_ppm, ab=AS_THE_LINK, ba=AS_THE_LINK)
+
+    def changed(self, sides: Directions, **values: Any) -> Link:
+        """Return the link with new values in these directions, such as `rate_bps=1_000_000`."""
+        if sides == BOTH:
+            none = dict.fromkeys(values)
+            return replace(self, **values, ab=replace(self.ab, **none), ba=replace(self.ba, **none))
+        own: dict[str, Any] = {each: replace(self.own(each), **values) for each in sides}
+        return replace(self, **own)
 
 
 @dataclass(frozen=True)
@@ -137,8 +178,11 @@ class Topology:
     def sha256(self) -> str:
         """Return the digest of the network at the start. Traces have digests of their own."""
         network = {key: value for key, value in asdict(self).items() if key != "traces"}
-        for link in network["links"]:
+        for link, own in zip(network["links"], self.links, strict=True):
             del link["words"]  # another text is no other network
+            for side in BOTH:
+                if own.own(side) == AS_THE_LINK:
+                    del link[side]
         return hashlib.sha256(json.dumps(network, sort_keys=True).encode()).hexdigest()
 
 
@@ -386,120 +430,6 @@ class _Names:
         )
 
 
-# Whether both engines can build a topology
-
-
-LEAST_BPS = 1000
-ADDRESSES = 250  # of a subnet
-
-
-def checked(topology: Topology) -> Topology:
-    """Return the topology unchanged. Raise `RequestError` with the first problem if the engines
-    cannot build it."""
-    for find in (_nodes, _links, _jitter, _cells, _rates, _users, _servers):
-        for problem in find(topology):
-            raise RequestError(f"topology {topology.name}: {problem}")
-    return topology
-
-
-def check_names(names: Sequence[str]) -> None:
-    """Raise `ValueError` if two users have the same name."""
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"two users are called '{name}': give each a name of its own")
-
-
-def _nodes(topology: Topology) -> Iterator[str]:
-    ids = [node.id for node in topology.nodes]
-    for name in ids:
-        if ids.count(name) > 1:
-            yield f"two nodes are called '{name}': give each a name of its own"
-        if not (name.isalnum() and name[0].isalpha() and len(name) <= 9):
-            rule = "use a letter and then letters or digits, 9 at most"
-            yield f"'{name}' cannot name an interface: {rule}"
-
-
-def _links(topology: Topology) -> Iterator[str]:
-    ids = [node.id for node in topology.nodes]
-    for link in topology.links:
-        for end in (link.a, link.b):
-            if end not in ids:
-                known = ", ".join(ids)
-                yield f"link '{link.id}' ends at '{end}', which is not a node: choose from {known}"
-
-
-def checked_loss(loss: float) -> float:
-    """Return a fraction of packets. Raise `ValueError` if both engines would round it to 0."""
-    if 0 < loss < 1e-6:
-        raise ValueError(f"{loss:g} is less than one packet in a million: write 0 or 0.000001")
-    return loss
-
-
-def _jitter(topology: Topology) -> Iterator[str]:
-    for link in topology.links:
-        delay_ns, jitter_ns = link_delay_ns(link, topology.cells)
-        if jitter_ns > delay_ns:
-            jitter_ms, delay_ms = units.ms_from_ns(jitter_ns), units.ms_from_ns(delay_ns)
-            yield (
-                f"link '{link.id}' has {jitter_ms:g} ms of jitter and a delay of {delay_ms:g} ms: "
-                "jitter goes both ways from the delay, so write at most the delay"
-            )
-
-
-def _cells(topology: Topology) -> Iterator[str]:
-    wifi = [cell.ap for cell in topology.cells if cell.kind == "wifi"]
-    for cell in topology.cells:
-        if cell.medium and (cell.kind != "wifi" or cell.medium not in wifi):
-            wrong = f"'{cell.medium}', which is not another WiFi access point"
-            yield f"'{cell.ap}' shares the air of {wrong}"
-        if cell.kind == "wifi" and any(each.delay_ns for each in cell.stations):
-            rule = "only LTE stations may: give the delay to the cell"
-            yield f"a station of '{cell.ap}' has a delay, but {rule}"
-
-
-def _rates(topology: Topology) -> Iterator[str]:
-    rates = {f"link '{link.id}'": link.rate_bps for link in topology.links}
-    rates |= {
-        f"user '{each.user}' at '{cell.ap}'": each.rate_bps
-        for cell in topology.cells
-        for each in cell.stations
-    }
-    for what, rate_bps in rates.items():
-        if rate_bps is not None and rate_bps < LEAST_BPS:
-            cure = "choose a higher rate or a larger rate_scale"
-            yield f"{what} has {rate_bps:g} bit/s on the wire, less than {LEAST_BPS}: {cure}"
-
-
-def _users(topology: Topology) -> Iterator[str]:
-    for user in topology.multipath:
-        if user not in topology.users:
-            yield f"multipath user {unknown(user, topology.users)}"
-    subflows = max((node.subflows for node in topology.nodes), default=1)
-    if len(topology.users) * subflows > ADDRESSES:
-        yield (
-            f"its users need more than the {ADDRESSES} addresses of a subnet: "
-            "use fewer users or fewer subflows"
-        )
-
-
-def _servers(topology: Topology) -> Iterator[str]:
-    servers = topology.ids("server")
-    if not servers:
-        yield "it has no server: add one"
-    for node in topology.nodes:
-        if node.server and node.server not in servers:
-            known = ", ".join(servers)
-            wrong = f"'{node.server}', which is not a server: choose from {known}"
-            yield f"user '{node.id}' talks to {wrong}"
-    for server in servers:
-        links = sum(server in (link.a, link.b) for link in topology.links)
-        if links != 1:
-            yield (
-                f"server '{server}' has {links} links and one address: "
-                "give it one link, to a switch with more links"
-            )
-
-
 # In which directions of each link the data of a scenario travels: `loss` acts there
 #
 # A link has two directions: "ab" from its end `a` to its end `b`, and "ba" back. The function that
@@ -516,9 +446,6 @@ def _servers(topology: Topology) -> Iterator[str]:
 # directions of data: data takes the link only on a detour, which may cross it either way.
 
 
-Direction = Literal["ab", "ba"]
-Directions = frozenset[Direction]
-BOTH: Directions = frozenset(("ab", "ba"))
 Step = tuple[str, str]  # two neighbouring nodes, in the direction of the data
 
 
@@ -555,14 +482,33 @@ def with_loss_on_data(topology: Topology, flows: Iterable[tuple[str, str]]) -> T
     Call this only once for a topology. In the topology given, `loss_ppm` of a link must be the loss
     of data, and `loss_back_ppm` the loss in the opposite direction.
     """
-    if all(link.loss_ppm == link.loss_back_ppm for link in topology.links):
-        return topology
-    directions = data_directions(topology, flows)
-    links = (
-        with_loss(replace(link, loss_ppm=link.loss_back_ppm), directions[link.id], link.loss_ppm)
+    is_settled = all(
+        link.loss_ppm == link.loss_back_ppm and link.without_own("loss_ppm") == BOTH
         for link in topology.links
     )
+    if is_settled:
+        return topology
+    directions = data_directions(topology, flows)
+    links = (_with_loss_on_data(link, directions[link.id]) for link in topology.links)
     return replace(topology, links=tuple(links))
+
+
+def _with_loss_on_data(link: Link, directions: Directions) -> Link:
+    shared = with_loss(replace(link, loss_ppm=link.loss_back_ppm), directions, link.loss_ppm)
+    return replace(
+        shared,
+        loss_ppm=shared.way("ab").loss_ppm,
+        loss_back_ppm=shared.way("ba").loss_ppm,
+        ab=replace(link.ab, loss_ppm=None),
+        ba=replace(link.ba, loss_ppm=None),
+    )
+
+
+def down_directions(topology: Topology) -> dict[str, Direction]:
+    """Return which direction of each link leads to the users. Links are left out over which data
+    reaches users both ways, or none does."""
+    found = data_directions(topology, [(user, "down") for user in topology.users])
+    return {link: next(iter(sides)) for link, sides in found.items() if len(sides) == 1}
 
 
 def _directions(link: Link, crossed: set[Step]) -> Directions:
@@ -701,21 +647,25 @@ def link_shape(link: Link, cells: Iterable[Cell], near: str) -> dict[str, Any]:
     """Return rate, delay, jitter and losses of a link as plain data.
 
     `near` is the node at one end of the link. In the result, `loss` is for packets that leave this
-    node, and `loss_back` is for packets towards this node.
+    node, and `loss_back` is for packets towards this node. So are rate and delay; those back are
+    left out if they are the same.
     """
-    delay_ns, jitter_ns = link_delay_ns(link, cells)
-    losses = (
-        (link.loss_ppm, link.loss_back_ppm)
-        if near == link.a
-        else (link.loss_back_ppm, link.loss_ppm)
-    )
-    return {
-        "rate_mbps": units.mbps_from_bps(link.rate_bps) if link.rate_bps else None,
+    sides: tuple[Direction, Direction] = ("ab", "ba") if near == link.a else ("ba", "ab")
+    there, back = (link.way(side) for side in sides)
+    delay_ns, jitter_ns = link_delay_ns(there, cells)
+    delay_back_ns, _ = link_delay_ns(back, cells)
+    shape = {
+        "rate_mbps": units.mbps_from_bps(there.rate_bps) if there.rate_bps else None,
         "delay_ms": units.ms_from_ns(delay_ns),
         "jitter_ms": units.ms_from_ns(jitter_ns),
-        "loss": losses[0] / MILLION,
-        "loss_back": losses[1] / MILLION,
+        "loss": there.loss_ppm / MILLION,
+        "loss_back": back.loss_ppm / MILLION,
     }
+    if there.rate_bps and back.rate_bps and back.rate_bps != there.rate_bps:
+        shape["rate_back_mbps"] = units.mbps_from_bps(back.rate_bps)
+    if delay_back_ns != delay_ns:
+        shape["delay_back_ms"] = units.ms_from_ns(delay_back_ns)
+    return shape
 
 
 def _ap(cell: Cell, users: Container[str]) -> dict[str, Any]:

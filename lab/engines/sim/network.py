@@ -31,7 +31,14 @@ from lab.errors import LabError
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath, Role
 from lab.scenario.targets import LinkChange, SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
-from lab.topologies.topology import Interface, Topology, data_directions, link_delay_ns
+from lab.topologies.topology import (
+    BOTH,
+    Direction,
+    Interface,
+    Topology,
+    data_directions,
+    link_delay_ns,
+)
 
 PACKETS = 2048  # packets in flight for which a new network has space
 
@@ -229,34 +236,41 @@ class Network:
 
     def set_link(self, change: LinkChange) -> None:
         """Change the rate, delay, loss or state (up or down) of a link. A new loss applies only to
-        the directions that carry data, and to packets that arrive from now on. All other changes
-        apply to both directions; a new rate or delay also to packets that wait."""
-        both = [hop for (name, _), hop in self.tables.links.items() if name == change.link]
+        the directions that carry data, and to packets that arrive from now on. A new rate or delay
+        applies also to packets that wait."""
+        ways = self._ways(change.link)
         match change:
-            case SetLinkRate(_, rate_bps):
-                for hop in both:
+            case SetLinkRate(_, rate_bps, sides):
+                for side in sides:
+                    hop = ways[side]
                     changed_links.change(self.w, hop, rate_bps, hop.delay_ns, self.now_ns)
-            case SetLinkDelay(link, delay_ns):
+            case SetLinkDelay(link, delay_ns, sides):
                 in_all_ns = self._with_cell_delay_ns(link, delay_ns)
-                for hop in both:
+                for side in sides:
+                    hop = ways[side]
                     changed_links.change(self.w, hop, hop.rate_bps, in_all_ns, self.now_ns)
             case SetLinkLoss(link, loss_ppm):
                 for hop in self._data_hops[link]:
                     hop.loss_ppm = loss_ppm
             case SetLinkUp(link, up):
                 self.routes.set_link(link, up)
-                for hop in both:
+                for hop in ways.values():
                     hop.is_up = int(
                         up and not any(hop in self._hops_at(each) for each in self._down)
                     )
                 self._reroute()
+
+    def _ways(self, link: str) -> dict[Direction, at.Hop]:
+        (found,) = (each for each in self.tables.topology.links if each.id == link)
+        hops = self.tables.links
+        return {"ab": hops[link, found.b], "ba": hops[link, found.a]}
 
     def _with_cell_delay_ns(self, link: str, delay_ns: int) -> int:
         """Return the total delay in ns of a link whose own delay becomes `delay_ns`. If the link
         ends at an access point, the delay of the access point's cell is added."""
         topology = self.tables.topology
         (changed,) = (
-            replace(each, delay_ns=delay_ns) for each in topology.links if each.id == link
+            each.changed(BOTH, delay_ns=delay_ns) for each in topology.links if each.id == link
         )
         return link_delay_ns(changed, topology.cells)[0]
 

@@ -127,16 +127,16 @@ class Tables:
                     self.stations[ap, relay, each] for each in (DOWN, UP)
                 )
                 return
-        delay_ns, jitter_ns = link_delay_ns(link, self.topology.cells)
-        size = max(1, link.queue_packets) if link.rate_bps else 1
-        for node, loss_ppm in ((link.b, link.loss_ppm), (link.a, link.loss_back_ppm)):
+        for node, way in ((link.b, link.way("ab")), (link.a, link.way("ba"))):
+            delay_ns, jitter_ns = link_delay_ns(way, self.topology.cells)
+            size = max(1, way.queue_packets) if way.rate_bps else 1
             self.links[link.id, node] = self._hop(
                 f"link/{link.id}/{node}",
                 kind=at.WIRE,
-                rate_bps=link.rate_bps or 0,
+                rate_bps=way.rate_bps or 0,
                 delay_ns=delay_ns,
                 jitter_ns=jitter_ns,
-                loss_ppm=loss_ppm,
+                loss_ppm=way.loss_ppm,
                 queue_size=size,
                 queue=self.make.ints(size),
             )

@@ -17,7 +17,14 @@ from lab.results.flips import is_accepted
 from lab.results.stretches import Span
 from lab.scenario.schema import Scenario
 from lab.summaries import EPSILON_S
-from lab.topologies.topology import Link, Topology
+from lab.topologies.topology import (
+    Direction,
+    Directions,
+    Link,
+    Topology,
+    data_directions,
+    down_directions,
+)
 
 Event = Mapping[str, Any]  # a line of events.jsonl
 Routes = Mapping[str, NodePath]  # by subflow: the nodes from its server to its user
@@ -117,25 +124,39 @@ class Scene:
             if link and link.rate_bps is not None:
                 yield link
 
-    def value(self, target: str, first: Any, t: float) -> Any:
+    def value(self, target: str, first: Any, t: float, other: str = "") -> Any:
         """Return the value of a parameter just before time `t`.
 
-        `target` names the parameter, such as `link.up1.rate_mbps`. `first` is its value at the
-        start of the run.
+        `target` names the parameter, such as `link.up1.rate_mbps`, and so may `other`. `first` is
+        its value at the start of the run.
         """
         for event in self.events:
             is_earlier = is_accepted(event) and event["t"] < t - EPSILON_S
-            if is_earlier and event.get("target") == target:
+            if is_earlier and event.get("target") in (target, other):
                 first = event.get("value")
         return first
 
     def rate_mbps(self, link: Link, t: float) -> float:
         """Return the configured rate of a link in Mb/s just before time `t`.
 
-        It is the rate of the scenario file, not the rate on the wire.
+        It is the rate of the scenario file, not the rate on the wire. If the directions differ, it
+        is that of the data, or the lower one if data goes both ways.
         """
-        first = scenario_mbps(link.rate_bps or 0, self.scenario.rate_scale)
-        return float(self.value(f"link.{link.id}.rate_mbps", first, t))
+        return min(self._way_mbps(link, side, t) for side in self._data_sides[link.id])
+
+    def _way_mbps(self, link: Link, side: Direction, t: float) -> float:
+        way = "down" if self._down.get(link.id) == side else "up"
+        first = scenario_mbps(link.way(side).rate_bps or 0, self.scenario.rate_scale)
+        both, one = f"link.{link.id}.rate_mbps", f"link.{link.id}.{way}.rate_mbps"
+        return float(self.value(both, first, t, one))
+
+    @cached_property
+    def _data_sides(self) -> Mapping[str, Directions]:
+        return data_directions(self.network, self.scenario.data_flows)
+
+    @cached_property
+    def _down(self) -> Mapping[str, Direction]:
+        return down_directions(self.network)
 
     def link_mbps(self, link: str, span: Span) -> float:
         """Return the mean rate of a link in its faster direction, in Mb/s with Ethernet headers."""

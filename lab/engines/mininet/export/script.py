@@ -25,7 +25,16 @@ from lab.radio.cell import Cell
 from lab.scenario import engine_table, targets
 from lab.scenario.flows import scaled_traffic
 from lab.scenario.schema import Scenario, Traffic
-from lab.topologies.topology import Interface, Link, Topology, Wiring, as_json, link_delay_ns, wire
+from lab.topologies.topology import (
+    AS_THE_LINK,
+    Interface,
+    Link,
+    Topology,
+    Wiring,
+    as_json,
+    link_delay_ns,
+    wire,
+)
 
 TEMPLATE = Path(__file__).with_name("stock_script.txt")
 PROJECT = Path(__file__).resolve().parents[4]
@@ -84,6 +93,8 @@ def refuse(scenario: Scenario, wiring: Wiring) -> None:
         reason = "its access points have hosts behind relays, which are radios of this lab's cells"
     elif scenario.mobility:
         reason = "its users walk, and their rates follow from this lab's radio model"
+    elif any(link.ab != AS_THE_LINK or link.ba != AS_THE_LINK for link in topology.links):
+        reason = "the directions of a link differ (up, down), and a link of Mininet has one shape"
     elif len(radios) > len(set(radios)):
         reason = "a user has two radios"
     elif userspace_path_manager.hosts_that_need_it(topology, wiring):

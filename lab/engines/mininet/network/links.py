@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 
 from lab.engines.mininet.kernel import shaping
@@ -22,6 +21,7 @@ from lab.engines.mininet.network.wifi import associate
 from lab.radio.cell import Cell, Station
 from lab.scenario.targets import LinkChange, SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
 from lab.topologies.topology import (
+    Direction,
     Interface,
     Link,
     Topology,
@@ -32,6 +32,8 @@ from lab.topologies.topology import (
     link_shape,
     with_loss,
 )
+
+SIDES: tuple[Direction, Direction] = ("ab", "ba")
 
 
 class Links:
@@ -59,7 +61,11 @@ class Links:
         self.data_directions = data_directions(topology, flows)
         self.cells_of = topology.cells
         self.links = {link.id: link for link in topology.links}
-        self.fastest_bps = {link.id: link.rate_bps or 0 for link in topology.links}
+        self.fastest_bps = {
+            (link.id, side): link.way(side).rate_bps or 0
+            for link in topology.links
+            for side in SIDES
+        }
         self.cells: dict[str, packet_programs.RunningCell] = {}
 
     def start(self) -> None:
@@ -86,7 +92,9 @@ class Links:
             self._take(link_id, trunk, "up" if change.up else "down")
             return
         link = self.links[link_id] = self._changed(self.links[link_id], change)
-        self.fastest_bps[link_id] = max(self.fastest_bps[link_id], link.rate_bps or 0)
+        for side in SIDES:
+            rate_bps = link.way(side).rate_bps or 0
+            self.fastest_bps[link_id, side] = max(self.fastest_bps[link_id, side], rate_bps)
         if trunk:
             for end in self._trunk(trunk):
                 self._change(*end)
@@ -127,21 +135,21 @@ class Links:
         A loss is set only in the directions in which flows send data over the link.
         """
         match change:
-            case SetLinkRate(_, rate_bps):
-                return replace(link, rate_bps=rate_bps)
-            case SetLinkDelay(_, delay_ns):
-                return replace(link, delay_ns=delay_ns)
+            case SetLinkRate(_, rate_bps, sides):
+                return link.changed(sides, rate_bps=rate_bps)
+            case SetLinkDelay(_, delay_ns, sides):
+                return link.changed(sides, delay_ns=delay_ns)
             case SetLinkLoss(_, loss_ppm):
                 return with_loss(link, self.data_directions[link.id], loss_ppm)
         return link
 
     def shape(self, link_id: str) -> dict[str, Any]:
-        """Return what the POX controller learns about a link: rate_mbps, delay_ms, loss, loss_back.
+        """Return what the POX controller learns about a link (`LinkState`).
 
         `loss` and `loss_back` are fractions, for the two directions of the link. On a link to a
         host, `loss` is for packets from the switch to the host. On a link between two switches,
-        `loss` is for packets from end `a` to end `b`. A value that does not apply to the link is
-        left out.
+        `loss` is for packets from end `a` to end `b`. So are rates and delays. A value that does
+        not apply to the link is left out.
         """
         trunk = next((each for each in self.wiring.trunks if each.link == link_id), None)
         near = (
@@ -151,9 +159,7 @@ class Links:
         )
         state = link_shape(self.links[link_id], self.cells_of, near)
         return {
-            key: state[key]
-            for key in ("rate_mbps", "delay_ms", "loss", "loss_back")
-            if state[key] is not None
+            key: value for key, value in state.items() if key != "jitter_ms" and value is not None
         }
 
     def set_station(self, ap: str, address: str, station: Station) -> None:
@@ -207,7 +213,7 @@ class Links:
         of its rate and whatever their size (`Shape.netem_ns`)."""
         between = [self.links[trunk.link] for trunk in self.wiring.trunks]
         return {
-            link.id: sum(self._direction(link, side).transmission_ns for side in ("ab", "ba"))
+            link.id: sum(self._direction(link, side).transmission_ns for side in SIDES)
             for link in between
         }
 
@@ -218,8 +224,10 @@ class Links:
         of the link.
         """
         link = self.links[trunk.link]
-        ends = ((trunk.a_port, "ab"), (trunk.b_port, "ba"))
-        return [(port, self._direction(link, side)) for port, side in ends]
+        ports = (trunk.a_port, trunk.b_port)
+        return [
+            (port, self._direction(link, side)) for port, side in zip(ports, SIDES, strict=True)
+        ]
 
     def _towards_host(self, each: Interface) -> tuple[str, Shape]:
         link = self.links[each.link]
@@ -229,15 +237,14 @@ class Links:
         link = self.links[each.link]
         return each.name, self._direction(link, "ab" if link.a == each.node else "ba")
 
-    def _direction(self, link: Link, side: str) -> Shape:
-        """Return the shape of one direction: `side` is "ab" from end a to end b, or "ba"."""
-        queue = link.queue_packets if link.rate_bps else shaping.UNLIMITED_PACKETS
-        loss_ppm = link.loss_ppm if side == "ab" else link.loss_back_ppm
+    def _direction(self, link: Link, side: Direction) -> Shape:
+        way = link.way(side)
+        queue = way.queue_packets if way.rate_bps else shaping.UNLIMITED_PACKETS
         carries_data = side in self.data_directions[link.id]
         frame_bytes = shaping.MTU_BYTES if carries_data else shaping.ACK_BYTES
-        delays = link_delay_ns(link, self.cells_of)
-        fastest_bps = self.fastest_bps[link.id]
-        return Shape(link.rate_bps, *delays, loss_ppm, queue, frame_bytes, fastest_bps)
+        delays = link_delay_ns(way, self.cells_of)
+        fastest_bps = self.fastest_bps[link.id, side]
+        return Shape(way.rate_bps, *delays, way.loss_ppm, queue, frame_bytes, fastest_bps)
 
     def _shape(self, lines: list[str], doing: str, host: str | None = None) -> None:
         """Run `tc -batch` with `lines` inside `host`, or outside all hosts if `host` is None.
@@ -300,7 +307,8 @@ def has_shape(link: Link, cells: Iterable[Cell]) -> bool:
     counters of an access point's links.
     """
     ends = {link.a, link.b}
-    shape = link.rate_bps or link.loss_ppm or link.loss_back_ppm or any(link_delay_ns(link, cells))
+    ways = [link.way(side) for side in SIDES]
+    shape = any(way.rate_bps or way.loss_ppm or any(link_delay_ns(way, cells)) for way in ways)
     members = [
         (cell.ap in ends, any(each.user in ends for each in cell.stations)) for cell in cells
     ]

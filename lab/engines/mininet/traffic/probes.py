@@ -17,7 +17,7 @@ from controller import units
 from controller.paths import shortest
 from lab.radio import wifi
 from lab.radio.cell import Cell, Station
-from lab.topologies.topology import Interface, Link, Topology, link_delay_ns
+from lab.topologies.topology import BOTH, Direction, Interface, Link, Topology, link_delay_ns
 
 PACKETS = 100  # at most, in a burst that measures a rate
 LEAST_PACKETS, BURST_S = 25, 1.0
@@ -96,39 +96,59 @@ def expected_figures(
     """Return the expected rates and round-trip time of a path without other traffic.
 
     The path leads from the server of a user to an `interface` of the user. The expected rate is the
-    lowest rate on the path in `topology`, divided by `rate_scale`. It is the same in both
-    directions. `up_mbps` is None unless `up` is True.
+    lowest rate on the path in `topology`, divided by `rate_scale`. `up_mbps` is None unless `up` is
+    True.
 
     If wmediumd models a cell on the path, the round-trip time includes the time in wmediumd. The
     round-trip time also includes the time to transmit a ping there and back in the WiFi cells and
     on wired links, or there what `transmission_ns` says by the ID of the link. An LTE bearer adds
     nothing, because it is a token bucket, and a single ping passes it at once.
     """
-    links = _links_to(topology, topology.server_of(interface.node), interface)
+    server = topology.server_of(interface.node)
+    links = _links_to(topology, server, interface)
     hops = _radio_hops(topology, interface, links)
     stations = [station for _, station in hops]
-    wired_bps = [link.rate_bps for link in links if link.rate_bps]
-    rates = [*wired_bps, *(station.rate_bps for station in stations)]
-    delay_ns = sum(link_delay_ns(link, topology.cells)[0] for link in links)
-    delay_ns += sum(station.delay_ns for station in stations)
+    ways = _ways(links, server)
+    down_bps, up_bps = (
+        min(
+            [*(way.rate_bps for way in each if way.rate_bps), *(s.rate_bps for s in stations)],
+            default=0,
+        )
+        for each in ways
+    )
+    delays_ns = [link_delay_ns(way, topology.cells)[0] for each in ways for way in each]
+    delay_ns = sum(delays_ns) + 2 * sum(station.delay_ns for station in stations)
     fixed_ns = sum(wifi.fixed_ns(station) for station in stations)
     fixed_ms = units.ms_from_ns(fixed_ns) * (1 - PING_BITS / FRAME_BITS)
-    rate_bps = min(rates, default=0)
     in_cells_ms = sum(
         PING_BITS / station.rate_bps * 1000 for cell, station in hops if cell.kind == "wifi"
     )
     on_links_ms = sum(_on_link_ms(link, transmission_ns) for link in links)
     serialisation_ms = 2 * (in_cells_ms + fixed_ms) + on_links_ms
-    rate_mbps = units.scenario_mbps(rate_bps, rate_scale) or None
+    down_mbps, up_mbps = (
+        units.scenario_mbps(each, rate_scale) or None for each in (down_bps, up_bps)
+    )
     in_user_space_ms = WMEDIUMD_MS * sum(cell.air == "wmediumd" for cell, _ in hops)
-    rtt_ms = 2 * (units.ms_from_ns(delay_ns) + in_user_space_ms) + serialisation_ms
-    return PathFigures(rate_mbps, rtt_ms, rate_mbps if up else None)
+    rtt_ms = units.ms_from_ns(delay_ns) + 2 * in_user_space_ms + serialisation_ms
+    return PathFigures(down_mbps, rtt_ms, up_mbps if up else None)
+
+
+def _ways(links: Iterable[Link], server: str) -> tuple[list[Link], list[Link]]:
+    """Return both directions of each link on a path: away from the server, and back."""
+    down, up, here = [], [], server
+    for link in links:
+        sides: tuple[Direction, Direction] = ("ab", "ba") if link.a == here else ("ba", "ab")
+        here = link.b if link.a == here else link.a
+        down.append(link.way(sides[0]))
+        up.append(link.way(sides[1]))
+    return down, up
 
 
 def _on_link_ms(link: Link, transmission_ns: Mapping[str, int]) -> float:
     if link.id in transmission_ns:
         return units.ms_from_ns(transmission_ns[link.id])
-    return 2 * PING_BITS / link.rate_bps * 1000 if link.rate_bps else 0.0
+    rates_bps = (link.way(side).rate_bps for side in BOTH)
+    return sum(PING_BITS / rate_bps * 1000 for rate_bps in rates_bps if rate_bps)
 
 
 def _links_to(topology: Topology, server: str, interface: Interface) -> list[Link]:
