@@ -24,7 +24,7 @@ prepare_booted() {
     ip link set lo up
     # The switches and the radios' module take seconds, and the command starts meanwhile. A command
     # that needs them waits for them: ovs-vsctl --retry, modprobe.
-    { modprobe -a sch_netem sch_htb sch_fq sch_ingress act_bpf cls_bpf cls_matchall act_mirred; modprobe ifb numifbs=0; patch_code_now; modprobe mac80211_hwsim radios=0; say "modules are loaded"; start_switches "$folder/switches.db"; } &
+    { modprobe -a sch_netem sch_htb sch_fq sch_codel sch_red sch_ingress act_bpf cls_bpf cls_matchall act_mirred; modprobe ifb numifbs=0; patch_code_now; modprobe mac80211_hwsim radios=0; say "modules are loaded"; start_switches "$folder/switches.db"; } &
 }
 [ -d /run/warm ] || prepare_booted # a restored VM has all this (snapshot_init.sh)
 

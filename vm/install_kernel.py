@@ -14,6 +14,8 @@ GUEST_MODULES = (
     "sch_netem",
     "sch_htb",
     "sch_fq",
+    "sch_codel",
+    "sch_red",
     "sch_ingress",
     "cls_bpf",
     "act_bpf",

@@ -105,7 +105,7 @@ def _inputs(scenario: Scenario, engine: str) -> list[dict[str, str]]:
 
 def _own_of_directions(link: Link, scale: float) -> dict[str, Any]:
     """Return what the directions of a link, `ab` and `ba`, have of their own."""
-    found = {}
+    found: dict[str, Any] = {}
     sides: tuple[Direction, ...] = ("ab", "ba")
     for side in sides:
         own = link.own(side)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from controller.paths import hops_to
 from controller.units import bps_from_mbps, ns_from_ms, ppm_from_fraction
 from lab.errors import RequestError
-from lab.topologies.parallel_paths import Delay, Fraction, WithTrace, traces
+from lab.topologies.parallel_paths import USUAL_PACKETS, Delay, Fraction, WithTrace, traces
 from lab.topologies.topology import Link, Node, Topology, at_start, down_directions
 from lab.topologies.trace import check_jitter
 
@@ -53,7 +53,7 @@ class Wire(WithTrace):
     jitter_ms: Delay = 0
     loss: Fraction = 0
     loss_both: Fraction = 0
-    queue_packets: Annotated[int, Field(ge=1, le=100_000)] = 100
+    queue_packets: Annotated[int, Field(ge=1, le=100_000)] = USUAL_PACKETS
 
     @model_validator(mode="after")
     def fits_its_trace(self) -> Wire:
@@ -61,6 +61,7 @@ class Wire(WithTrace):
         check_jitter(found, self.jitter_ms)
         has_rate = bool(self.rate_mbps or (found and "rate_mbps" in found.columns))
         self.check_directions(has_rate, self.jitter_ms)
+        self.check_queue(has_rate, self.queue_packets)
         return self
 
     @property
@@ -282,7 +283,7 @@ def _shaped(link: Wire, id: str, a: str, b: str, rate_scale: float) -> Link:
         link.queue_packets,
     )
     trace = link.read_trace()
-    return at_start(shaped, trace.steps[0], rate_scale) if trace else shaped
+    return link.queued(at_start(shaped, trace.steps[0], rate_scale) if trace else shaped)
 
 
 def _link_ids(links: tuple[Wire, ...]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from controller.units import bps_from_mbps, ns_from_ms, ppm_from_fraction
 from lab.topologies import trace
 from lab.topologies.checks import checked_loss
+from lab.topologies.queue_keys import Queue, check_size
 from lab.topologies.topology import Direction, Link, Node, OneWay, Topology, at_start
 from lab.topologies.trace import Trace, Traced, check_jitter
 
@@ -21,6 +22,7 @@ Delay = Annotated[float, Field(ge=0, le=5_000)]
 Fraction = Annotated[float, Field(ge=0, le=1), AfterValidator(checked_loss)]
 
 
+USUAL_PACKETS = 100
 BinMs = Annotated[int, Field(ge=10, le=60_000)]
 
 
@@ -35,18 +37,25 @@ class Way(BaseModel):
     delay_ms: Delay | None = None
     loss: Fraction | None = None
     queue_packets: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    queue: Queue | None = None
+
+    @model_validator(mode="after")
+    def has_one_size(self) -> Way:
+        check_size(self.queue, self.queue_packets is not None)
+        return self
 
     def one_way(self, rate_scale: float) -> OneWay:
         return OneWay(
             None if self.rate_mbps is None else bps_from_mbps(self.rate_mbps * rate_scale),
             None if self.delay_ms is None else ns_from_ms(self.delay_ms),
             None if self.loss is None else ppm_from_fraction(self.loss),
-            self.queue_packets,
+            self.queue.packets if self.queue and self.queue.packets else self.queue_packets,
+            self.queue.discipline() if self.queue else None,
         )
 
 
 class WithTrace(BaseModel):
-    """The keys of a link that can follow a trace, and of its directions.
+    """The keys of a link that can follow a trace, of its queue and of its directions.
 
     `trace` is a file. The values of the trace are means over `trace_bin_ms`. `down` is the
     direction towards the users, `up` the other one.
@@ -55,6 +64,7 @@ class WithTrace(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     trace: pathlib.Path | None = None
     trace_bin_ms: BinMs = 100
+    queue: Queue = Queue()
     up: Way = Way()
     down: Way = Way()
 
@@ -68,6 +78,20 @@ class WithTrace(BaseModel):
         own = self.down.one_way(rate_scale), self.up.one_way(rate_scale)
         ab, ba = own if down == "ab" else own[::-1]
         return replace(link, ab=ab, ba=ba)
+
+    def queued(self, link: Link) -> Link:
+        """Return the link with the queue of these keys. `link.queue_packets` is its usual size."""
+        size = self.queue.packets or link.queue_packets
+        return replace(link, queue_packets=size, discipline=self.queue.discipline())
+
+    def check_queue(self, has_rate: bool, queue_packets: int) -> None:
+        """Raise `ValueError` if the queue does not fit to the rest of the link."""
+        check_size(self.queue, queue_packets != USUAL_PACKETS)
+        ways = (("", self), ("up.", self.up), ("down.", self.down))
+        kinds = {name: each.queue.kind for name, each in ways if each.queue}
+        for name, kind in kinds.items():
+            if kind != "fifo" and not has_rate:
+                raise ValueError(f"{name}queue: a link without a rate has no queue: add rate_mbps")
 
     def check_directions(self, has_rate: bool, jitter_ms: float) -> None:
         """Raise `ValueError` if a direction does not fit to the rest of the link."""
@@ -107,7 +131,7 @@ class Path(WithTrace):
     jitter_ms: Delay = 0
     loss: Fraction = 0
     loss_both: Fraction = 0
-    queue_packets: Annotated[int, Field(ge=1, le=10_000)] = 100
+    queue_packets: Annotated[int, Field(ge=1, le=10_000)] = USUAL_PACKETS
 
     @model_validator(mode="after")
     def has_a_rate(self) -> Path:
@@ -116,6 +140,7 @@ class Path(WithTrace):
         if self.rate_mbps is None and (found is None or "rate_mbps" not in found.columns):
             raise ValueError("rate_mbps is missing: write it, or a trace with a rate")
         self.check_directions(True, self.jitter_ms)
+        self.check_queue(True, self.queue_packets)
         return self
 
 
@@ -156,7 +181,7 @@ def link(path: Path, id: str, a: str, b: str, rate_scale: float) -> Link:
     found = path.read_trace()
     if found:
         shaped = at_start(shaped, found.steps[0], rate_scale)
-    return path.directed(shaped, "ab", rate_scale)
+    return path.directed(path.queued(shaped), "ab", rate_scale)
 
 
 def traces(links: Iterable[tuple[str, WithTrace]]) -> tuple[Traced, ...]:

@@ -19,6 +19,7 @@ from typing import Any, Literal
 from controller import units
 from controller.paths import hops_to
 from lab.radio.cell import Cell
+from lab.topologies.queues import FIFO, Discipline
 from lab.topologies.trace import Traced, TraceStep
 
 NodeKind = Literal["user", "server", "switch", "wifi", "lte"]
@@ -59,6 +60,7 @@ class OneWay:
     delay_ns: int | None = None
     loss_ppm: int | None = None
     queue_packets: int | None = None
+    discipline: Discipline | None = None
 
 
 AS_THE_LINK = OneWay()
@@ -89,6 +91,7 @@ class Link:
     loss_back_ppm: int = 0
     queue_packets: int = 100
     words: str = ""
+    discipline: Discipline = FIFO
     ab: OneWay = AS_THE_LINK
     ba: OneWay = AS_THE_LINK
 
@@ -180,9 +183,9 @@ class Topology:
         network = {key: value for key, value in asdict(self).items() if key != "traces"}
         for link, own in zip(network["links"], self.links, strict=True):
             del link["words"]  # another text is no other network
-            for side in BOTH:
-                if own.own(side) == AS_THE_LINK:
-                    del link[side]
+            for key, usual in (("ab", AS_THE_LINK), ("ba", AS_THE_LINK), ("discipline", FIFO)):
+                if getattr(own, key) == usual:
+                    del link[key]
         return hashlib.sha256(json.dumps(network, sort_keys=True).encode()).hexdigest()
 
 

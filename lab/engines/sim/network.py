@@ -21,6 +21,7 @@ from lab.engines.sim.core import (
     events,
     handshake,
     links,
+    queues,
     round_trips,
 )
 from lab.engines.sim.core import state as at
@@ -406,13 +407,21 @@ class Network:
 
     def queued(self, hop: at.Hop) -> int:
         """Return how many packets wait or are in transmission on one direction of a link."""
+        if hop.kind == at.MANAGED:
+            return int(queues.waiting(self.w, hop.managed))
         return int(links.queue_length(hop, self.now_ns))
 
-    def queued_bytes(self, hop: at.Hop) -> int:
-        """Return how many bytes of these packets one direction of a link has yet to send."""
-        if not hop.rate_bps:
-            return 0
-        return max(0, hop.busy_until_ns - self.now_ns) * hop.rate_bps // (8 * at.NS_PER_S)
+    def sent(self, hop: at.Hop) -> tuple[int, int]:
+        """Return how many bytes and packets one direction of a link has sent.
+
+        The simulator counts a packet when it is sure to be sent. In a first-in first-out queue,
+        that is when it enters.
+        """
+        if hop.kind == at.MANAGED or not hop.rate_bps:
+            return hop.out_bytes, hop.out_packets
+        left_ns = max(0, hop.busy_until_ns - self.now_ns)
+        left_bytes = left_ns * hop.rate_bps // (8 * at.NS_PER_S)
+        return hop.out_bytes - left_bytes, hop.out_packets - self.queued(hop)
 
     def has_data(self, user: str, direction: str) -> bool:
         """Return True if the user has a flow whose data goes in this direction: "down" (to the

@@ -191,16 +191,9 @@ class Sampler:
         )
 
     def _direction(self, hop: at.Hop, elapsed_ns: int) -> Direction:
-        """Return what one direction of a link carried since the last sample.
-
-        The simulator counts a packet when it enters the queue; here it counts when it has left.
-        """
+        """Return what one direction of a link carried since the last sample."""
         backlog = self.network.queued(hop)
-        now = [
-            hop.out_bytes - self.network.queued_bytes(hop),
-            hop.out_packets - backlog,
-            hop.drops,
-        ]
+        now = [*self.network.sent(hop), hop.drops]
         before = self._links.get(hop, [0, 0, 0])
         self._links[hop] = now
         sent_bytes, sent, dropped = (a - b for a, b in zip(now, before, strict=True))

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from controller import paths
-from controller.units import ppm_from_fraction
-from lab.engines.sim.core import random_numbers, sender
+from controller.units import ns_from_ms, ppm_from_fraction
+from lab.engines.sim.core import queues, random_numbers, sender
 from lab.engines.sim.core import state as at
 from lab.engines.sim.memory import Objects
 from lab.engines.sim.routes import DOWN, UP, Ends, Subflow
@@ -15,6 +15,7 @@ from lab.radio import lte, wifi
 from lab.radio.cell import Cell, Station
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
+from lab.topologies.queues import FIFO, Discipline
 from lab.topologies.topology import Interface, Link, Topology, Wiring, link_delay_ns, wire
 
 FRAME_BYTES = 1514  # a full Ethernet frame
@@ -129,8 +130,8 @@ class Tables:
                 return
         for node, way in ((link.b, link.way("ab")), (link.a, link.way("ba"))):
             delay_ns, jitter_ns = link_delay_ns(way, self.topology.cells)
-            size = max(1, way.queue_packets) if way.rate_bps else 1
-            self.links[link.id, node] = self._hop(
+            size = max(1, way.queue_packets) if way.rate_bps and way.discipline == FIFO else 1
+            hop = self.links[link.id, node] = self._hop(
                 f"link/{link.id}/{node}",
                 kind=at.WIRE,
                 rate_bps=way.rate_bps or 0,
@@ -140,6 +141,25 @@ class Tables:
                 queue_size=size,
                 queue=self.make.ints(size),
             )
+            if way.rate_bps and way.discipline != FIFO:
+                hop.kind = at.MANAGED
+                hop.managed = self._queue(way.discipline, way.queue_packets)
+
+    def _queue(self, discipline: Discipline, packets: int) -> at.Queue:
+        """Return the queue of a link that drops or marks packets before it is full."""
+        one, is_fair = self.make.one, discipline.kind == "fq_codel"
+        return one(
+            at.Queue,
+            kind=at.FQ_CODEL if is_fair else at.CODEL,
+            limit=packets,
+            is_marking=int(discipline.is_marking),
+            sent=one(at.Event, kind=at.SENT, first=self.w.no_packet),
+            target_ns=ns_from_ms(discipline.target_ms),
+            interval_ns=ns_from_ms(discipline.interval_ms),
+            flows=self.make.many(at.FlowQueue, queues.FLOWS if is_fair else 1),
+            new_flows=one(at.FlowList, first=at.NOTHING),
+            old_flows=one(at.FlowList, first=at.NOTHING),
+        )
 
     def _add_stations(self, cell: Cell) -> None:
         """Add a downlink hop and an uplink hop for each station of a cell. A WiFi cell also gets
@@ -313,6 +333,7 @@ class Tables:
         s.data_route = s.ack_route = self.w.end
         s.law = self.make.one(at.LawState)
         s.host_random = self._stream(f"host/{flow.id}/{n + 1}")
+        s.flow_hash = self._stream(f"flow/{flow.id}/{n + 1}").first % queues.FLOWS
         s.host_line, s.ack_line = self._line(), self._line()
         s.timer, s.delack, s.client_timer, s.server_timer, s.priority, s.removal = (
             self.make.one(at.Event, kind=kind, subflow=s, connection=c)

@@ -25,6 +25,7 @@ from lab.radio.cell import Cell
 from lab.scenario import engine_table, targets
 from lab.scenario.flows import scaled_traffic
 from lab.scenario.schema import Scenario, Traffic
+from lab.topologies.queues import FIFO
 from lab.topologies.topology import (
     AS_THE_LINK,
     Interface,
@@ -95,6 +96,8 @@ def refuse(scenario: Scenario, wiring: Wiring) -> None:
         reason = "its users walk, and their rates follow from this lab's radio model"
     elif any(link.ab != AS_THE_LINK or link.ba != AS_THE_LINK for link in topology.links):
         reason = "the directions of a link differ (up, down), and a link of Mininet has one shape"
+    elif any(link.discipline != FIFO for link in topology.links):
+        reason = "a link has another queue than fifo, which a link of Mininet cannot have"
     elif len(radios) > len(set(radios)):
         reason = "a user has two radios"
     elif userspace_path_manager.hosts_that_need_it(topology, wiring):

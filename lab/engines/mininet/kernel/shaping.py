@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from lab.topologies.queues import FIFO, Discipline
+
 MTU_BYTES, ACK_BYTES = 1514, 86  # of a frame with data, and of one without (with MPTCP's options)
 UNLIMITED_PACKETS = 20_000
 FQ, PFIFO, NETEM = 0x1, 0x10, 0x30  # major numbers of the qdiscs of `air`, `rate` and `link`
@@ -31,7 +33,8 @@ class Shape:
 
     `queue_packets` is how many packets may wait because of the rate, not counting packets that are
     being delayed. Jitter does not change the order of packets. `frame_bytes` is the usual size of
-    the frames. `fastest_bps` is the largest rate that the link has had.
+    the frames. `fastest_bps` is the largest rate that the link has had. `discipline` says which of
+    the packets that wait are dropped or marked.
     """
 
     rate_bps: int | None
@@ -41,6 +44,7 @@ class Shape:
     queue_packets: int = UNLIMITED_PACKETS
     frame_bytes: int = MTU_BYTES
     fastest_bps: int = 0
+    discipline: Discipline = FIFO
 
     @property
     def line_bps(self) -> int:
@@ -75,8 +79,24 @@ def link(device: str, shape: Shape) -> list[str]:
     return [
         f"qdisc replace dev {device} root handle 1: htb default 1",
         *changed_link(device, shape),
-        f"qdisc replace dev {device} parent 30:1 handle 10: pfifo limit {shape.queue_packets}",
+        f"qdisc replace dev {device} parent 30:1 handle 10: {_queue(shape)}",
     ]
+
+
+def _queue(shape: Shape) -> str:
+    """Return the qdisc in which packets wait because of the rate.
+
+    netem hands it packets when HTB can send one. So CoDel finds each of them up to one transmission
+    younger than it is.
+    """
+    packets, discipline = shape.queue_packets, shape.discipline
+    if discipline.kind == "fifo":
+        return f"pfifo limit {packets}"
+    of_flows = "flows 1024 quantum 1514 memory_limit 1Gb " if discipline.kind == "fq_codel" else ""
+    return (
+        f"{discipline.kind} limit {packets} {of_flows}target {discipline.target_ms:g}ms "
+        f"interval {discipline.interval_ms:g}ms {'ecn' if discipline.is_marking else 'noecn'}"
+    )
 
 
 def changed_link(device: str, shape: Shape) -> list[str]:

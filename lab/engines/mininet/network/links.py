@@ -20,6 +20,7 @@ from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.network.wifi import associate
 from lab.radio.cell import Cell, Station
 from lab.scenario.targets import LinkChange, SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
+from lab.topologies.queues import FIFO
 from lab.topologies.topology import (
     Direction,
     Interface,
@@ -244,7 +245,10 @@ class Links:
         frame_bytes = shaping.MTU_BYTES if carries_data else shaping.ACK_BYTES
         delays = link_delay_ns(way, self.cells_of)
         fastest_bps = self.fastest_bps[link.id, side]
-        return Shape(way.rate_bps, *delays, way.loss_ppm, queue, frame_bytes, fastest_bps)
+        discipline = way.discipline if way.rate_bps else FIFO
+        return Shape(
+            way.rate_bps, *delays, way.loss_ppm, queue, frame_bytes, fastest_bps, discipline
+        )
 
     def _shape(self, lines: list[str], doing: str, host: str | None = None) -> None:
         """Run `tc -batch` with `lines` inside `host`, or outside all hosts if `host` is None.

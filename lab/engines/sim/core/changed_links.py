@@ -19,7 +19,8 @@ from lab.engines.sim.core.state import Hop, Packet, World
 
 @jit
 def change(w: World, h: Hop, rate_bps: int, delay_ns: int, now_ns: int) -> None:
-    """Set the rate and the delay of link `h`, also for the packets that wait there."""
+    """Set the rate and the delay of link `h`, also for the packets that wait there. A managed queue
+    gives them to each packet when it leaves."""
     if rate_bps == h.rate_bps and delay_ns == h.delay_ns:
         return
     stretch = h.rate_bps / rate_bps if h.rate_bps > 0 and rate_bps > 0 else 1.0
@@ -37,6 +38,8 @@ def change(w: World, h: Hop, rate_bps: int, delay_ns: int, now_ns: int) -> None:
         p.out_ns = h.last_out_ns = out_ns
         events.line_up(w, h.line, due_ns, p)
         p = following
+    if h.kind == at.MANAGED and h.managed.sent.first != w.no_packet:
+        events.start_timer(w, h.managed.sent, h.busy_until_ns)
 
 
 @jit

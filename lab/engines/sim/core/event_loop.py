@@ -10,6 +10,7 @@ from lab.engines.sim.core import (
     links,
     lte,
     mptcp,
+    queues,
     receiver,
     reinjection,
 )
@@ -32,6 +33,8 @@ def handle(w: World, e: Event, now_ns: int) -> Packet:
     if kind in (at.LINE, at.ARRIVAL):
         return links.leave_air(w, events.take_arrival(w, e))
     events.remove_first(w)
+    if kind == at.SENT:
+        return queues.on_sent(w, e, now_ns)
     if kind == at.DELACK_DUE:
         return receiver.on_delayed_ack(w, e.subflow, now_ns)
     if kind == at.TTI_DUE:
@@ -78,6 +81,8 @@ def enter_hop(w: World, h: Hop, p: Packet, now_ns: int) -> Packet:
         return links.send_up(w, h, p, now_ns)
     if kind == at.BEARER:
         lte.enqueue(w, h, p, now_ns)
+    elif kind == at.MANAGED:
+        queues.enter(w, h, p, now_ns)
     else:
         links.send_down(w, h, p, now_ns)
     return w.no_packet

@@ -1,9 +1,9 @@
 """Carry packets over wired links and over the channels of WiFi cells. A hop is one direction of a
 link or radio channel. The switch in front of each cell has meters, which limit the rate of data.
 
-LTE is in `lte`. A first-in first-out queue needs only one event per packet, because the time at
-which a packet leaves is known when it arrives. If the link changes meanwhile, `changed_links` moves
-these events.
+LTE is in `lte`, queues that drop early are in `queues`. A first-in first-out queue needs only one
+event per packet, because the time at which a packet leaves is known when it arrives. If the link
+changes meanwhile, `changed_links` moves these events.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def new_packet(w: World, s: Subflow, kind: int, route: Step, size: int) -> Packe
 
 @jit
 def free_packet(w: World, p: Packet) -> None:
-    p.departs_ns = 0
+    p.departs_ns = p.ecn = 0
     p.next = w.free_packet
     w.free_packet = p
     w.free_packets += 1
@@ -157,15 +157,21 @@ def cross_wire(w: World, h: Hop, p: Packet, now_ns: int) -> Packet:
         h.queue_count = count + 1
     p.wire = h
     p.departs_ns = out_ns
-    out_ns += h.delay_ns
+    p.out_ns = arrival_ns(h, out_ns, now_ns)
+    count_out(h, p)
+    return forward(w, h.line, p, p.out_ns, now_ns)
+
+
+@jit
+def arrival_ns(h: Hop, departs_ns: int, now_ns: int) -> int:
+    """Return when the packet that leaves link `h` next, at `departs_ns`, is at the other end."""
+    out_ns = departs_ns + h.delay_ns
     if h.jitter_ns > 0:
         millionths = random_below(h.random, 2 * at.MILLION + 1) - at.MILLION
         out_ns += h.jitter_ns * millionths // at.MILLION
     out_ns = max(now_ns, out_ns, h.last_out_ns)
     h.last_out_ns = out_ns
-    p.out_ns = out_ns
-    count_out(h, p)
-    return forward(w, h.line, p, out_ns, now_ns)
+    return out_ns
 
 
 # --- cells

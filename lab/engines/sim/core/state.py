@@ -25,7 +25,9 @@ UNLIMITED = -1  # Connection.demand_bps
 NOTHING = -1  # no segment, no transmission
 BACKUP_RANK = 1 << 50  # ranks a backup behind all other subflows, whose ranks are times in ns
 
-WIRE, AIR_DOWN, AIR_UP, BEARER, END = range(5)  # Hop.kind
+WIRE, AIR_DOWN, AIR_UP, BEARER, END, MANAGED = range(6)  # Hop.kind
+CODEL, FQ_CODEL = range(2)  # Queue.kind
+NOT_ECT, ECT, CE = range(3)  # Packet.ecn (RFC 3168)
 TIER_2_METER, DEMAND_METER = 1, 2  # Hop.metered
 SEGMENT, ACK, DATAGRAM = range(3)  # Packet.kind; the others open a subflow, see `handshake`
 SYN, SYN_ACK, THIRD_ACK, REQUEST, CONFIRMATION = range(3, 8)
@@ -41,6 +43,7 @@ ARRIVAL, LINE = range(2)  # Event.kind: of one packet; of the first packet of a 
 TTI_DUE = 2  # of one direction of an LTE cell
 RTO_DUE, DELACK_DUE, CLIENT_DUE, SERVER_DUE, PRIORITY, REMOVAL = range(3, 9)  # of a subflow
 APP_DUE, PUSH, REINJECT_DUE = range(9, 12)  # of a connection
+SENT = 12  # of a queue: a transmission ends
 
 
 @record
@@ -81,7 +84,7 @@ class Event:
     """
 
     kind: int
-    first: Packet  # of a line, or w.no_packet; of ARRIVAL, the packet
+    first: Packet  # of a line, or w.no_packet; of ARRIVAL and SENT, the packet
     last: Packet
     expires_ns: int  # timer: when it expires; 0: it is stopped
     due_ns: int  # timer: when its entry of the heap is due; 0: there is none
@@ -137,6 +140,51 @@ class Hop:
     head_sent_bits: int  # of the first packet
     airtime_ns: int  # in this TTI
     mean_airtime: int  # see `lte`
+    managed: Queue  # of a MANAGED link
+
+
+@record
+class Queue:
+    """The queue of a link that drops or marks packets before it is full, see `queues`."""
+
+    kind: int
+    limit: int  # packets
+    count: int  # packets, without the one in transmission
+    size_bytes: int
+    is_marking: int
+    marked: int  # packets
+    sent: Event  # its `first` is the packet in transmission, or w.no_packet
+    target_ns: int  # CoDel
+    interval_ns: int
+    flows: list[FlowQueue]  # one, or with FQ_CODEL by `Subflow.flow_hash`
+    new_flows: FlowList
+    old_flows: FlowList
+
+
+@record
+class FlowQueue:
+    """The packets of one flow in a queue, and the state of CoDel for it."""
+
+    first: Packet  # without a meaning if `count` is 0
+    last: Packet
+    count: int
+    size_bytes: int
+    first_above_ns: int  # from then on packets are dropped if none waits less; 0: one did
+    is_dropping: int
+    drop_next_ns: int
+    signals: int  # packets dropped or marked since CoDel began to drop
+    last_signals: int  # their number then
+    is_listed: int
+    next: int  # the number of the next flow in its list
+    deficit: int  # bytes that it may still send in this turn
+
+
+@record
+class FlowList:
+    """A list of flows by their numbers. NOTHING: it is empty."""
+
+    first: int
+    last: int
 
 
 @record
@@ -206,6 +254,8 @@ class Packet:
     wire: Hop  # the last link that it entered,
     departs_ns: int  # when its transmission there ends,
     out_ns: int  # and when it is at the other end
+    queued_ns: int  # when it entered a managed queue
+    ecn: int
     seq: int  # of a segment; of an acknowledgement, what the receiver expects next
     dsn: int  # data sequence number or data acknowledgement (RFC 8684)
     stamp_ns: int  # of a packet that opens a subflow: when it was sent (RFC 7323, TSval),
@@ -321,6 +371,7 @@ class Subflow:
     server_timer: Event
     server_tries: int
     server_echo_ns: int
+    flow_hash: int  # in queues that tell flows apart
 
 
 @record

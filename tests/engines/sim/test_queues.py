@@ -1,0 +1,273 @@
+"""Queues that drop before they are full: CoDel (RFC 8289) and FQ-CoDel (RFC 8290)."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from lab.engines.sim.core import queues
+from lab.engines.sim.core import state as at
+from lab.engines.sim.network import Network
+from lab.scenario.flows import Flow
+from lab.scenario.schema import Multipath
+from lab.scenario.targets import SetLinkDelay, SetLinkRate
+from lab.topologies.queues import Discipline
+from lab.topologies.topology import Link, Node, Topology
+
+from .networks import MS, SECOND
+from .rows import free, on_links, places
+
+MBPS = 1_000_000
+FRAME_BITS = 1514 * 8
+TARGET, INTERVAL = 5 * MS, 100 * MS
+
+
+def behind_a_switch(kind, users=("ue1",), rate_bps=5 * MBPS, packets=1000, **shape):
+    """srv1 - s1 = access = s2 - users"""
+    nodes = (
+        *(Node(each, "user", f"to-{each}") for each in users),
+        *(Node(each, "switch") for each in ("s1", "s2")),
+        Node("srv1", "server"),
+    )
+    discipline = Discipline(kind, is_marking=True)
+    access = Link(
+        "access", "s1", "s2", rate_bps, queue_packets=packets, discipline=discipline, **shape
+    )
+    links = (access, Link("far", "s1", "srv1"), *(Link(f"to-{each}", "s2", each) for each in users))
+    return Topology("one", nodes, links)
+
+
+def udp(mbps, user="ue1"):
+    return Flow(f"{user}-1", user, "down", "reno", round(mbps * MBPS), None, "udp")
+
+
+def tcp(user="ue1"):
+    return Flow(f"{user}-1", user, "down", "reno", None, None, warm=True)
+
+
+def started(topology, *flows, seed=1):
+    network = Network(topology, Multipath(), flows, seed)
+    for flow in flows:
+        network.start(flow, flow.cc)
+    return network
+
+
+def access(network):
+    return network.tables.links["access", "s2"]
+
+
+class Standing:
+    """The queue of a link whose packets arrive faster than they leave, without a network: each
+    packet that leaves has waited for the times of `waits`."""
+
+    def __init__(self, packets=100_000, rate_bps=10 * MBPS):
+        self.network = started(behind_a_switch("codel", rate_bps=rate_bps, packets=packets))
+        self.hop = access(self.network)
+        self.q, self.f = self.hop.managed, self.hop.managed.flows[0]
+
+    def late(self, at_ns, waited_ns, others=10):
+        """Whether a packet that leaves now, after `waited_ns`, may be dropped."""
+        self.q.size_bytes = others * 1514
+        p = self.network.w.free_packet
+        p.queued_ns = at_ns - waited_ns
+        return queues.is_late(self.network.w, self.q, self.f, p, at_ns)
+
+
+def test_a_packet_is_late_when_all_of_an_interval_waited_too_long():
+    queue = Standing()
+    assert not queue.late(SECOND, TARGET)
+    assert not queue.late(SECOND + INTERVAL - 1, TARGET)
+    assert queue.late(SECOND + INTERVAL, TARGET)
+    assert not queue.late(SECOND + INTERVAL + 1, TARGET - 1)  # one waited less: begin again
+    assert not queue.late(SECOND + 2 * INTERVAL, TARGET)
+    assert queue.late(SECOND + 3 * INTERVAL, TARGET)
+    assert not queue.late(SECOND + 4 * INTERVAL, TARGET, others=1)  # a frame at most waits
+
+
+def test_the_control_law_divides_the_interval_by_the_root_of_the_drops():
+    """RFC 8289, section 3.3: the second drop comes 71 ms after the first, the third 58 ms later."""
+    queue = Standing()
+    queues.begin_dropping(queue.q, queue.f, SECOND)
+    times = [SECOND, queue.f.drop_next_ns]
+    for _ in range(5):
+        queue.f.signals += 1
+        times.append(queues.next_signal_ns(queue.q, queue.f, times[-1]))
+    gaps = [b - a for a, b in pairwise(times)]
+    assert gaps == [int(INTERVAL / math.sqrt(n)) for n in range(1, 7)]
+    assert gaps[1] == 70_710_678
+
+
+@pytest.mark.parametrize(
+    ("signals", "last", "since", "expected"),
+    [
+        (9, 2, 15.9, 7),  # soon after: begin with the drops of the last time
+        (9, 2, 16, 1),
+        (9, 8, 1, 1),  # a single drop was enough
+        (1, 1, 0, 1),
+    ],
+)
+def test_dropping_begins_again_where_it_ended(signals, last, since, expected):
+    queue = Standing()
+    f = queue.f
+    f.signals, f.last_signals, f.drop_next_ns = signals, last, SECOND
+    now_ns = SECOND + int(since * INTERVAL)
+    queues.begin_dropping(queue.q, f, now_ns)
+    assert (f.signals, f.last_signals, f.is_dropping) == (expected, expected, 1)
+    assert f.drop_next_ns == now_ns + int(INTERVAL / math.sqrt(expected))
+
+
+def test_a_flow_that_does_not_slow_down_loses_by_the_control_law():
+    """Twice the rate of the link: the first drop comes an interval after the wait exceeds the
+    target; drop n then comes within interval / sqrt(n)."""
+    network = started(behind_a_switch("codel", packets=10_000), udp(10))
+    drops, times = 0, []
+    for ms in range(1000):
+        network.run(ms * MS)
+        times += [ms] * (access(network).drops - drops)
+        drops = access(network).drops
+    first = 5 * 2 + 100  # half of the packets leave: the wait is half of the time
+    assert times[0] == pytest.approx(first, abs=4)
+    expected = [times[0]]
+    while expected[-1] < 990:
+        expected.append(expected[-1] + 100 / math.sqrt(len(expected)))
+    assert len(times) == pytest.approx(len(expected), abs=2)
+    assert times[:20] == pytest.approx(expected[:20], abs=4)
+
+
+@pytest.mark.parametrize("kind", ["codel", "fq_codel"])
+def test_tcp_keeps_most_of_the_rate_with_a_short_queue(kind):
+    """Reno halves a window that hardly exceeds the capacity of the path."""
+    network = started(behind_a_switch(kind, delay_ns=20 * MS), tcp())
+    network.run(3 * SECOND)
+    before, waits = access(network).out_bytes, []
+    for n in range(700):
+        network.run(3 * SECOND + n * 10 * MS)
+        waits.append(network.queued(access(network)) * FRAME_BITS / 5 / 1000)
+    assert (access(network).out_bytes - before) * 8 / 7 > 0.8 * 5 * MBPS
+    assert sorted(waits)[350] < 20  # ms; a fifo of 1000 packets would hold 2.4 s
+    assert access(network).drops > 3
+
+
+def shares(kind, *flows, seconds=8):
+    network = started(behind_a_switch(kind, users=("ue1", "ue2"), delay_ns=10 * MS), *flows)
+    network.run(seconds * SECOND)
+    received = {}
+    for flow in flows:
+        _, s = places(network, flow.id)
+        received[flow.user] = s.segments_received * FRAME_BITS / seconds / MBPS
+    return network, received
+
+
+def test_fq_codel_gives_equal_shares_and_a_sparse_flow_all_it_asks_for():
+    """A flow that never slows down pushes TCP out of a queue that is shared, not out of its own."""
+    _, fair = shares("fq_codel", udp(20, "ue1"), tcp("ue2"))
+    assert fair["ue2"] == pytest.approx(2.5, rel=0.1)
+    _, pushed = shares("codel", udp(20, "ue1"), tcp("ue2"))
+    assert pushed["ue2"] < 0.5
+    network, sparse = shares("fq_codel", tcp("ue1"), udp(0.5, "ue2"))
+    _, s = places(network, "ue2-1")
+    assert s.segments_dropped == 0
+    assert sparse["ue2"] == pytest.approx(0.5, rel=0.05)
+
+
+def test_a_sparse_flow_passes_the_packets_that_wait():
+    """RFC 8290, section 4.2: the packet of a new flow is sent before those of the old ones."""
+    network = started(
+        behind_a_switch("fq_codel", users=("ue1", "ue2")), udp(20, "ue1"), udp(0.2, "ue2")
+    )
+    network.run(2 * SECOND)
+    _, s = places(network, "ue2-1")
+    frame_ns = FRAME_BITS * SECOND // (5 * MBPS)
+    assert s.segments_sent - s.segments_received <= 1
+    q = access(network).managed
+    assert q.count * frame_ns > 100 * MS  # of the other flow
+    assert q.flows[s.flow_hash].count <= 1
+
+
+def test_a_full_fq_codel_drops_from_the_flow_that_has_most():
+    topology = behind_a_switch("fq_codel", users=("ue1", "ue2"), packets=60)
+    network = started(topology, udp(30, "ue1"), udp(2, "ue2"))
+    network.run(3 * SECOND)
+    assert places(network, "ue2-1")[1].segments_dropped == 0
+    assert places(network, "ue1-1")[1].segments_dropped > 1000
+    assert access(network).managed.count <= 60
+
+
+def waiting(network, q):
+    """The packets that wait in a queue or are in transmission."""
+    held = [q.sent.first] if q.sent.first != network.w.no_packet else []
+    for n in range(queues.FLOWS if q.kind == at.FQ_CODEL else 1):
+        f = q.flows[n]
+        p, sizes = f.first, []
+        for _ in range(f.count):
+            held.append(p)
+            sizes.append(p.size)
+            p = p.next
+        assert (sum(sizes), len(sizes)) == (f.size_bytes, f.count)
+    assert len(held) == queues.waiting(network.w, q)
+    return held
+
+
+def check_conservation(network, flows):
+    hops = [network.tables.links["access", end] for end in ("s1", "s2")]
+    held = [p for hop in hops for p in waiting(network, hop.managed)]
+    flying = on_links(network)
+    assert len(flying) + len(held) + len(free(network)) == network.w.heap_size
+    everywhere = [*flying, *held]
+    for flow in flows:
+        _, s = places(network, flow.id)
+        own = sum(each.subflow == s and each.kind != at.ACK for each in everywhere)
+        assert s.segments_sent == s.segments_received + s.segments_dropped + own
+        if flow.protocol == "udp":
+            assert s.segments_out_of_order == 0
+
+
+@settings(max_examples=20, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(
+    kind=st.sampled_from(["codel", "fq_codel"]),
+    seed=st.integers(0, 1000),
+    changes=st.lists(
+        st.tuples(st.integers(1, 300), st.integers(100_000, 25 * MBPS), st.integers(0, 60)),
+        max_size=6,
+    ),
+    packets=st.integers(1, 300),
+    jitter_ms=st.sampled_from([0, 5]),
+    rates=st.tuples(st.floats(0.1, 20), st.floats(0.1, 20)),
+)
+def test_packets_are_neither_lost_nor_reordered(kind, seed, changes, packets, jitter_ms, rates):
+    shape = {"delay_ns": 30 * MS, "jitter_ns": jitter_ms * MS}
+    topology = behind_a_switch(kind, users=("ue1", "ue2", "ue3"), packets=packets, **shape)
+    flows = [udp(rates[0], "ue1"), udp(rates[1], "ue2"), tcp("ue3")]
+    network = started(topology, *flows, seed=seed)
+    now_ns = 0
+    for milliseconds, rate_bps, delay_ms in changes:
+        now_ns += milliseconds * MS
+        network.run(now_ns)
+        check_conservation(network, flows)
+        network.set_link(SetLinkRate("access", rate_bps))
+        network.set_link(SetLinkDelay("access", delay_ms * MS))
+    network.run(now_ns + 200 * MS)
+    check_conservation(network, flows)
+
+
+@settings(max_examples=10, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(
+    kind=st.sampled_from(["codel", "fq_codel"]),
+    rates=st.lists(
+        st.tuples(st.integers(20, 300), st.integers(300_000, 20 * MBPS)), min_size=1, max_size=6
+    ),
+)
+def test_a_link_that_is_never_idle_carries_the_integral_of_its_rate(kind, rates):
+    network = started(behind_a_switch(kind), udp(40))
+    now_ns, bits = 50 * MS, 5 * MBPS * 0.05
+    network.run(now_ns)
+    for milliseconds, rate_bps in rates:
+        network.set_link(SetLinkRate("access", rate_bps))
+        now_ns += milliseconds * MS
+        network.run(now_ns)
+        bits += rate_bps * milliseconds / 1000
+    assert abs(access(network).out_bytes * 8 - bits) < 3 * FRAME_BITS

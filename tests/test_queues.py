@@ -1,0 +1,96 @@
+"""Queues of links in scenario files: what is accepted, what is refused, and what the engines get."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from lab.engines.mininet.export import script as export
+from lab.engines.mininet.kernel import shaping
+from lab.engines.mininet.kernel.shaping import Shape
+from lab.errors import RequestError
+from lab.scenario import loading
+from lab.topologies.queues import FIFO, Discipline
+
+
+def loaded(tmp_path, topology, **keys):
+    scenario = {"name": "one", "title": "One", "topology": topology, "traffic": [{"user": "ue1"}]}
+    (tmp_path / "one.yaml").write_text(yaml.safe_dump(scenario | keys, sort_keys=False))
+    return loading.load(str(tmp_path / "one.yaml"))
+
+
+def path(**keys):
+    return {"kind": "parallel_paths", "paths": [{"rate_mbps": 10, **keys}]}
+
+
+def own(**keys):
+    links = [{"a": "s1", "b": "ue1"}, {"id": "path1", "a": "srv1", "b": "s1", **keys}]
+    hosts = {"users": [{"id": "ue1"}], "servers": ["srv1"], "switches": ["s1"]}
+    return {"kind": "nodes_and_links", **hosts, "links": links}
+
+
+def queues(scenario):
+    """The size and the discipline of path1 away from the server, and back."""
+    (link,) = (each for each in scenario.network.links if each.id == "path1")
+    sides = ("ab", "ba") if link.a in ("s1", "srv1x1", "srv1x") else ("ba", "ab")
+    return [(link.way(side).queue_packets, link.way(side).discipline) for side in sides]
+
+
+@pytest.mark.parametrize("network", [path, lambda **keys: own(rate_mbps=10, **keys)])
+def test_a_direction_has_the_queue_of_its_link_or_its_own(tmp_path, network):
+    codel, fair = Discipline("codel", True, 15, 100), Discipline("fq_codel", False)
+    keys = {"queue": {"kind": "codel", "target_ms": 15}, "queue_packets": 70}
+    assert queues(loaded(tmp_path, network(**keys))) == [(70, codel)] * 2
+    keys["up"] = {"queue": {"kind": "fq_codel", "packets": 9, "ecn": False}}
+    assert queues(loaded(tmp_path, network(**keys))) in ([(70, codel), (9, fair)],)
+    keys["up"] = {"queue": {"kind": "fifo"}, "queue_packets": 8}
+    assert queues(loaded(tmp_path, network(**keys))) == [(70, codel), (8, FIFO)]
+
+
+def test_packets_of_a_queue_and_its_short_form_are_one_network(tmp_path):
+    short = loaded(tmp_path, path(queue_packets=70)).network
+    assert loaded(tmp_path, path(queue={"packets": 70})).network.sha256() == short.sha256()
+    assert loaded(tmp_path, path(queue={"kind": "codel"})).network.sha256() != short.sha256()
+
+
+@pytest.mark.parametrize(
+    ("topology", "message"),
+    [
+        (path(queue={"kind": "code"}), "queue.kind"),
+        (path(queue={"kind": "codel", "packets": 0}), "queue.packets"),
+        (path(queue={"kind": "fifo", "ecn": True}), "a fifo queue marks nothing"),
+        (path(queue={"target_ms": 5}), "target_ms is for codel and fq_codel, not for fifo"),
+        (path(queue={"kind": "codel", "target_ms": 100}), "target_ms 100 is not below interval_ms"),
+        (path(queue={"packets": 5}, queue_packets=6), "queue_packets is the short form"),
+        (path(up={"queue": {"packets": 5}, "queue_packets": 6}), "queue_packets is the short form"),
+        (own(delay_ms=5, queue={"kind": "codel"}), "a link without a rate has no queue"),
+        (own(delay_ms=5, down={"queue": {"kind": "codel"}}), "down.queue: a link without a rate"),
+    ],
+)
+def test_what_makes_no_queue_is_refused(tmp_path, topology, message):
+    with pytest.raises(RequestError, match=message):
+        loaded(tmp_path, topology)
+
+
+def test_a_script_for_mininet_refuses_queues_that_mininet_lacks(tmp_path):
+    with pytest.raises(RequestError, match="another queue than fifo"):
+        export.script(loaded(tmp_path, path(queue={"kind": "codel"})))
+
+
+@pytest.mark.parametrize(
+    ("discipline", "qdisc"),
+    [
+        (FIFO, "pfifo limit 70"),
+        (Discipline("codel", True, 15, 150), "codel limit 70 target 15ms interval 150ms ecn"),
+        (
+            Discipline("fq_codel"),
+            "fq_codel limit 70 flows 1024 quantum 1514 memory_limit 1Gb target 5ms interval 100ms "
+            "noecn",
+        ),
+    ],
+)
+def test_the_kernel_gets_the_queue_behind_the_delay(discipline, qdisc):
+    shape = Shape(5_000_000, queue_packets=70, discipline=discipline)
+    lines = shaping.link("s1-eth1", shape)
+    assert lines[-1] == f"qdisc replace dev s1-eth1 parent 30:1 handle 10: {qdisc}"
+    assert not [line for line in shaping.changed_link("s1-eth1", shape) if "handle 10:" in line]
