@@ -129,6 +129,8 @@ class Multipath(Part):
     - `penalisation`: while the receive window is full, resend the missing data on another subflow,
       and halve the congestion window of the slower subflow (mptcp_rcv_buf_optimization of the
       multipath-tcp.org kernel). It is off by default, because upstream Linux does not do this
+    - `ecn`: the hosts use explicit congestion notification (RFC 3168) in all TCP connections: a
+      queue that marks (`queue` of a link) marks their packets instead of dropping them
     """
 
     cc: str = "reno"
@@ -141,6 +143,7 @@ class Multipath(Part):
     olia_metric: Literal["kernel", "draft"] = "kernel"
     expected_by: Literal["pacing", "window"] = "pacing"
     penalisation: bool = False
+    ecn: bool = False
 
     _cc = field_validator("cc")(known_cc)
 

@@ -91,6 +91,7 @@ class EmulatedNetwork:
         began_s = time.monotonic()
         self._start_pox()
         self._build_network()
+        self._use_ecn()
         self._start_servers()
         self._connect_switches()
         self.recorder.describe(network_up_s=round(time.monotonic() - began_s, 2))
@@ -181,6 +182,13 @@ class EmulatedNetwork:
         laws = Laws(self.expected)
         self._undo.callback(laws.close)
         return laws
+
+    def _use_ecn(self) -> None:
+        """Let all hosts ask for ECN, and accept it, if the scenario says so."""
+        if self.scenario.multipath.ecn:
+            ask = ["sysctl", "-qw", "net.ipv4.tcp_ecn=1"]
+            for host in self.programs.hosts:
+                self.network.run(host, ask, f"use ECN on {host}")
 
     def _start_servers(self) -> None:
         """Make the traffic program of every server listen for connections.

@@ -292,6 +292,7 @@ class Tables:
             "olia_metric": VARIANTS[self.multipath.olia_metric],
             "is_penalising": int(self.multipath.penalisation),
             "is_expected_by_window": int(self.multipath.expected_by == "window"),
+            "is_ecn": int(self.multipath.ecn),
         }
 
     def _receive_window(self, payload_bytes: int) -> int:

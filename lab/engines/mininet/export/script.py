@@ -158,6 +158,7 @@ LEFT_OUT: dict[str, Callable[[Scenario], str]] = {
     "multipath.server_enabled": lambda each: (
         "" if each.multipath.server_enabled else "The servers accept Multipath TCP here."
     ),
+    "multipath.ecn": lambda each: "No host uses ECN here." if each.multipath.ecn else "",
     "multipath.expected_by": lambda each: (
         "Expected rates limit no congestion window." if each.multipath.by_window else ""
     ),

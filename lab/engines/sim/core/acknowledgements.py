@@ -8,14 +8,14 @@ A subflow numbers its transmissions from 0, retransmissions included.
   are found in the same way. Linux uses these rules until it observes reordering (tcp_rack_reo_wnd);
   a simulated path never reorders packets.
 - Loss recovery (RFC 6582): the window is reduced once per recovery. A recovery ends when the
-  segments before RECOVER are acknowledged.
+  segments before RECOVER are acknowledged. Marks reduce it, too (`ecn`).
 - Timeouts (RFC 6298): `round_trips` computes the timeout. A timeout is undone if an acknowledgement
   shows that the segments were only late (RFC 4015 and 5682; Linux, tcp_try_undo_loss).
 """
 
 from __future__ import annotations
 
-from lab.engines.sim.core import congestion, round_trips, sender, tail_loss_probe
+from lab.engines.sim.core import congestion, ecn, round_trips, sender, tail_loss_probe
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import jit
 from lab.engines.sim.core.state import Packet, Segment, Subflow, World, segment, transmission
@@ -68,7 +68,7 @@ def detect_losses(s: Subflow, number: int, arrivals: int) -> tuple[int, int]:
     `arrivals` is how many segments the receiver had got when it sent the present acknowledgement.
     """
     threshold = 1
-    if s.mode == at.OPEN:
+    if s.mode == at.OPEN or s.mode == at.REDUCED:
         threshold = min(DUP_THRESHOLD, max(1, sender.flight_size(s) - 1))
     lost, arrived = 0, 0
     while s.loss_scanned <= number - threshold:
@@ -128,13 +128,16 @@ def receive_ack(w: World, s: Subflow, p: Packet, now_ns: int) -> None:
         undo_timeout(s)
     lost, arrived = detect_losses(s, number, p.segments_so_far)
     acked += arrived
-    if s.mode != at.OPEN and s.snd_una >= s.recover:
+    if s.mode != at.OPEN and ecn.is_over(s):
         s.mode = at.OPEN
-    if lost > 0 and s.mode == at.OPEN:
-        congestion.on_loss(s, now_ns)
+    if lost > 0 and (s.mode == at.OPEN or s.mode == at.REDUCED):
+        if s.mode == at.OPEN:
+            congestion.on_loss(s, now_ns)
         s.mode, s.probe_end = at.RECOVERY, 0
         s.recover = s.snd_nxt
-    elif limited and acked > 0 and s.mode != at.RECOVERY:
+    elif p.echo == 1 and s.mode == at.OPEN:
+        ecn.reduce(s, now_ns)
+    elif limited and acked > 0 and s.mode != at.RECOVERY and s.mode != at.REDUCED:
         congestion.on_ack(s, acked, now_ns)
     tail_loss_probe.receive_ack(s, number, now_ns)
     if s.snd_una > s.round_end:
@@ -149,15 +152,15 @@ def on_timeout(w: World, s: Subflow, now_ns: int) -> None:
     """Handle a retransmission timeout of subflow `s`: mark all segments in flight as lost, set the
     window to one segment, and double the RTO (RFC 6298, (5.4) to (5.6); RFC 5681, section 3.1).
 
-    The old window is saved, so that the timeout can be undone. A timeout during loss recovery does
-    not reduce SSTHRESH again, and cannot be undone (Linux, tcp_enter_loss).
+    The old window is saved, so that the timeout can be undone. A timeout in the round trip after a
+    loss or a mark does not reduce SSTHRESH again, and cannot be undone (Linux, tcp_enter_loss).
     """
     if s.mode == at.OPEN:
         s.sent_before_timeout = s.transmissions
         s.cwnd_before_timeout = s.cwnd
         s.ssthresh_before_timeout = s.ssthresh
         congestion.on_timeout(s, now_ns)
-    elif s.mode == at.RECOVERY:
+    elif s.mode != at.TIMED_OUT:
         s.sent_before_timeout = 0
     s.cwnd = congestion.LOSS_WINDOW
     for seq in range(s.snd_una, s.snd_nxt):

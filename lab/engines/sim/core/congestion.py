@@ -32,6 +32,7 @@ def on_ack(s: Subflow, acked: int, now_ns: int) -> None:
 @jit
 def on_loss(s: Subflow, now_ns: int) -> None:
     dispatch.on_loss(s, now_ns)
+    s.is_cwr_due = s.connection.is_ecn
 
 
 @jit
@@ -45,5 +46,5 @@ def on_round(s: Subflow, rtt_ns: int, samples: int) -> None:
 def on_timeout(s: Subflow, now_ns: int) -> None:
     """Handle a timeout of subflow `s`: set SSTHRESH as after a loss, and the window to one segment.
     Slow start then begins (RFC 5681, section 3.1)."""
-    dispatch.on_loss(s, now_ns)
+    on_loss(s, now_ns)
     s.cwnd = LOSS_WINDOW

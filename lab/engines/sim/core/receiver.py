@@ -10,7 +10,7 @@ before. The receiver sends no data, so its RTO is still that of the handshake.
 
 from __future__ import annotations
 
-from lab.engines.sim.core import events, links
+from lab.engines.sim.core import ecn, events, links
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import jit
 from lab.engines.sim.core.state import Connection, Packet, Subflow, World, segment
@@ -53,6 +53,7 @@ def send_ack(w: World, s: Subflow, now_ns: int) -> Packet:
     p.dsn = c.data_rcv_nxt
     p.transmission = s.last_transmission
     p.segments_so_far = s.segments_received
+    p.echo = s.is_echoing
     p.window_end = window_end(c)
     return links.forward(w, s.ack_line, p, now_ns, now_ns)
 
@@ -70,6 +71,8 @@ def receive_segment(s: Subflow, p: Packet, now_ns: int) -> bool:
     s.segments_received += 1
     s.last_transmission = p.transmission
     held = s.out_of_order_held
+    if s.connection.is_ecn == 1:
+        ecn.receive(s, p)
     if seq == s.rcv_nxt:
         slot.arrival = s.segments_received
         s.rcv_nxt = seq + 1

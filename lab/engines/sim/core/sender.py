@@ -11,7 +11,7 @@ timeouts are handled in `acknowledgements`.
 
 from __future__ import annotations
 
-from lab.engines.sim.core import events, links
+from lab.engines.sim.core import ecn, events, links
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import jit
 from lab.engines.sim.core.random_numbers import random_below
@@ -62,7 +62,8 @@ def may_probe(s: Subflow) -> bool:
     """Return True if subflow `s` may send a tail loss probe. It must have segments in flight, and
     none may be known to be lost or to have arrived out of order (tcp_schedule_loss_probe)."""
     in_flight = s.pipe
-    return s.mode == at.OPEN and in_flight > 0 and in_flight == flight_size(s)
+    may_be_lost = s.mode != at.OPEN and s.mode != at.REDUCED
+    return not may_be_lost and in_flight > 0 and in_flight == flight_size(s)
 
 
 @jit
@@ -92,6 +93,7 @@ def transmit(w: World, s: Subflow, seq: int, now_ns: int) -> None:
     c, number = s.connection, s.transmissions
     s.transmissions = number + 1
     slot, sent = segment(s, seq), transmission(s, number)
+    is_new = slot.state == at.UNSENT
     slot.state = at.IN_FLIGHT
     slot.transmission = number
     sent.seq = seq
@@ -102,6 +104,8 @@ def transmit(w: World, s: Subflow, seq: int, now_ns: int) -> None:
     p.seq = seq
     p.dsn = slot.dsn
     p.transmission = number
+    if is_new and c.is_ecn == 1:
+        ecn.send(s, p)
     noise_ns = random_below(s.host_random, w.host_noise_ns)
     leaves_ns = max(s.last_sent_ns, now_ns + noise_ns) + 1
     s.last_sent_ns = leaves_ns

@@ -34,7 +34,7 @@ SYN, SYN_ACK, THIRD_ACK, REQUEST, CONFIRMATION = range(3, 8)
 IDLE, OPENING, ESTABLISHED, CLOSED = range(4)  # Subflow.state, Connection.state
 SYN_SENT, ANSWERED, CONFIRMED = range(1, 4)  # Subflow.client, besides IDLE
 SYN_RECEIVED, ACCEPTED = range(1, 3)  # Subflow.server, besides IDLE
-OPEN, RECOVERY, TIMED_OUT = range(3)  # Subflow.mode
+OPEN, RECOVERY, TIMED_OUT, REDUCED = range(4)  # Subflow.mode
 UNSENT, IN_FLIGHT, SACKED, LOST = range(4)  # Segment.state
 LOWEST_RTT, ROUND_ROBIN, LINUX, REDUNDANT = range(4)  # Connection.scheduler
 KERNEL, DRAFT = range(2)  # Connection.balia_decrease, Connection.olia_metric
@@ -256,6 +256,7 @@ class Packet:
     out_ns: int  # and when it is at the other end
     queued_ns: int  # when it entered a managed queue
     ecn: int
+    echo: int  # of a segment: CWR; of an acknowledgement: ECE (RFC 3168)
     seq: int  # of a segment; of an acknowledgement, what the receiver expects next
     dsn: int  # data sequence number or data acknowledgement (RFC 8684)
     stamp_ns: int  # of a packet that opens a subflow: when it was sent (RFC 7323, TSval),
@@ -372,6 +373,9 @@ class Subflow:
     server_tries: int
     server_echo_ns: int
     flow_hash: int  # in queues that tell flows apart
+    # RFC 3168, see `ecn`
+    is_echoing: int
+    is_cwr_due: int
 
 
 @record
@@ -438,6 +442,7 @@ class Connection:
     olia_metric: int
     is_penalising: int
     is_expected_by_window: int
+    is_ecn: int
     # application
     total_segments: int
     volume_bytes: int
