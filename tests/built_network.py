@@ -45,7 +45,7 @@ def building(tmp_path, monkeypatch):
     paths = ({"rate_mbps": 10}, {"rate_mbps": 5})
     topology = parallel_paths.build(parallel_paths.Params(paths=paths))
     ledger = Ledger(tmp_path / "ledger")
-    network = Network(topology, wire(topology), ledger, tmp_path)
+    network = Network(topology, wire(topology), ledger, tmp_path, {})
     network.commands = commands
     network.create()
     try:

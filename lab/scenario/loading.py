@@ -643,6 +643,15 @@ def input_files(scenario: Scenario, engine: str) -> dict[str, str]:
     return {path: read[path] for path in read if path not in own}
 
 
+LATER_KEYS = (
+    ("topology", "air", "cell"),
+    ("multipath", "endpoints", []),
+    ("multipath", "ecn", False),
+)
+"""Keys with their defaults that older runs do not have. With the default, a run has the same digest
+as before there was a choice."""
+
+
 def experiment(scenario: Scenario, engine: str) -> str:
     """Return a SHA-256 digest of the engine and of all settings that affect measured values.
 
@@ -653,10 +662,9 @@ def experiment(scenario: Scenario, engine: str) -> str:
     decides = {key: value for key, value in resolved(scenario).items() if key not in left_out}
     if isinstance(scenario.topology.params, nodes_and_links.Params):  # for people
         del decides["topology"]["notes"]
-    if decides["topology"].get("air") == "cell":  # runs from before the choice have the same digest
-        del decides["topology"]["air"]
-    if not decides["multipath"]["endpoints"]:  # likewise
-        del decides["multipath"]["endpoints"]
+    for part, key, default in LATER_KEYS:
+        if decides[part].get(key) == default:
+            del decides[part][key]
     if files := user_files(scenario, engine):
         decides["extensions"] = [[each.kind, each.name, each.sha256] for each in files]
     if data := inputs.by_name(input_files(scenario, engine)):

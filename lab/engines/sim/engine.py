@@ -385,7 +385,7 @@ class SimEngine(Engine):
         changed = self.interfaces.check(change, now_s)
         if changed is None:
             return
-        own = self.network.tables.wiring.of(change.user)  # at the access point where the user is now
+        own = self.network.tables.wiring.of(change.user)  # at the user's present access points
         interface = next(each for each in own if each.name == changed.name)
         if isinstance(change, targets.SetEndpoint):
             joined = self.network.set_endpoint(interface, change.role)
