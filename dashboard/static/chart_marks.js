@@ -20,7 +20,7 @@ export function markLayout(marks, colour, done = null, room = 0) {
         yref: "paper",
         y0: 0,
         y1: 1,
-        line: { color: tint(each), width: 1.4 },
+        line: each.number ? { color: tint(each), width: 1.4 } : { color: tint(each), width: 0.8, dash: "dot" },
       })),
     ],
     annotations: [

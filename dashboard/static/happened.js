@@ -47,7 +47,7 @@ export class Happened {
     const listed = letters.length ? `Press ${letters.join(", ").replace(/, (?=.$)/, " or ")}, or click` : "Click";
     const row = ({ watch }, n) => element("li", {}, element("b", {}, letters[n]), ` Watch ${watch}.`);
     $("nothing").replaceChildren(
-      element("p", {}, `Nothing was changed yet. ${listed} something in the network.`),
+      element("p", {}, `You have changed nothing yet. ${listed} something in the network.`),
       element("ul", {}, ...suggestions.map(row)),
     );
   }

@@ -101,8 +101,8 @@ export class Lesson {
       return { kind: "already", badge: letter(index), text: `Already so: ${name}. It would change nothing.` };
     if (!done) return { kind: "idle", badge: letter(index), text: "" };
     const badge = String(this.marks.get(done.n) ?? "");
-    const at = `Changed at ${number(done.t, 1)} s.`;
-    return { kind: done.is_final ? "done" : "measuring", badge, text: `${at} ${words(done, this.run.state.over)}` };
+    const at = `(at ${number(done.t, 1)} s)`;
+    return { kind: done.is_final ? "done" : "measuring", badge, text: `${words(done, this.run.state.over)} ${at}` };
   }
 
   item(each, index, state) {

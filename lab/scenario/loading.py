@@ -643,7 +643,7 @@ def input_files(scenario: Scenario, engine: str) -> dict[str, str]:
     return {path: read[path] for path in read if path not in own}
 
 
-LATER_KEYS = (
+LATER_KEYS: tuple[tuple[str, str, Any], ...] = (
     ("topology", "air", "cell"),
     ("multipath", "endpoints", []),
     ("multipath", "ecn", False),

@@ -137,6 +137,8 @@ def _decision(scene: Scene, target: str, after: Span) -> list[str]:
         return []
     together = [each for each in scene.events if _is_action(each, Span(first["t"], first["t"]))]
     routed = not moves_link or any(each.get("action") == "route" for each in together)
+    if name == "none":  # its only orders undo those of the strategy before it
+        return [f"What the strategy before had ordered was undone at {first['t']:.1f} s."]
     return [
         f"{name} decides every {interval_s:g} s: its first order after the change came "
         f"{waited:.1f} s later, at {first['t']:.1f} s{'' if routed else ', and changed no path'}.",
@@ -198,7 +200,7 @@ def _limits(scene: Scene, before: Span, after: Span) -> list[str]:
             (start, first), (end, last) = new[0], new[-1]
             now = f", {number_text(last)} Mb/s at {end:.1f} s" if last != first else ""
             begun.setdefault(f"{number_text(first)} Mb/s at {start:.1f} s{now}", []).append(ap)
-        elif old and not new:
+        elif old and not new and limit(inside(scene, before)[-1]) is not None:
             gone.append(ap)
     texts = [
         f"Tier 2 of {listed(aps)} was not limited before; its limit was {limits}."

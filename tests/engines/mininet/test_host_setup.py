@@ -134,7 +134,7 @@ def test_every_address_becomes_an_endpoint(host, commands):
         netlink.inside(host, lambda: host_setup.endpoints((interface,), {}, same))
     except LabError as problem:
         pytest.skip(f"needs a kernel with Multipath TCP: {problem}")
-    assert commands[-1] == "ip mptcp endpoint add 10.16.0.2 dev one subflow"
+    assert commands[-1] == "ip mptcp endpoint add 10.16.0.2 id 2 dev one subflow"
 
     def ip_mptcp(*words):
         argv = ["nsenter", f"--net=/proc/{host}/ns/net", "ip", "mptcp", *words]
