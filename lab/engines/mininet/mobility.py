@@ -317,10 +317,11 @@ class Mobility:
         """
         running = self._roaming.running
         left_s = min(POLL_S, until_s - time.monotonic()) if running else until_s - time.monotonic()
-        radios = [self._radios[user] for user, each in running.items() if each.associated_s is None]
+        awaited: list[StationRadio | int] = [
+            self._radios[user] for user, each in running.items() if each.associated_s is None
+        ]
         timeout_s = None if left_s == math.inf else max(0.0, left_s)
-        waited: list[Any] = [*radios, self._wake]
-        ready, _, _ = select.select(waited, [], [], timeout_s)
+        ready, _, _ = select.select([*awaited, self._wake], [], [], timeout_s)
         if self._wake in ready:
             os.eventfd_read(self._wake)
 

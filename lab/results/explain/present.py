@@ -36,7 +36,8 @@ def present(folder: Path, by_hand: bool = True) -> tuple[Scenario, dict[str, Any
     Changes that still wait in the inbox of the run are included. Changes that the run would refuse
     are not. Without `by_hand`, only changes by the scenario's own events count.
     """
-    scenario, values = loaded(folder), dict[str, Any]()
+    scenario = loaded(folder)
+    values: dict[str, Any] = {}
     for target, value in _flipped(folder, by_hand):
         try:
             checked = targets.check_flip(scenario, target, value)

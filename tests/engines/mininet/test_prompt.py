@@ -146,6 +146,14 @@ def test_a_link_that_the_run_refuses_to_set_down_says_why(run, runner):
     assert "refused: no" in entered(run, "link p2 s1 down")
 
 
+def test_a_position_that_is_set_becomes_a_flip_of_the_run(run, runner, capsys):
+    from lab.engines.mininet.commands import prompt
+
+    prompt.Flips(run).place("ue1", "12,40.5,0")
+    assert runner.found == [{"target": "user.ue1.position", "value": [12.0, 40.5]}]
+    assert "user.ue1.position = [12.0, 40.5], recorded at 2.5 s" in capsys.readouterr().out
+
+
 def test_names_of_hosts_become_addresses_in_commands(run):
     assert "mininet-wifi> ue1 echo srv1\n10.0.0.1" in entered(run, "ue1 echo srv1")
 

@@ -1,9 +1,10 @@
 """Offer Mininet-WiFi's own command prompt, its class CLI, on a running emulation.
 
 The prompt runs in a fork of the engine's process, so it has a copy of Mininet-WiFi's objects. A
-command that acts on the kernel acts on the running network. A command that only changes objects,
-such as the position of a station, changes only the copy. Before each command, the prompt reads the
-changed positions and associations from the run's folder, and updates the copy.
+command that acts on the kernel acts on the running network. A command that only changes objects
+changes only the copy; setting the position of a station is a change of the run instead. Before each
+command, the prompt reads the changed positions and associations from the run's folder, and updates
+the copy.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +114,7 @@ def _plain_shell(name: str) -> list[str]:
 
 
 class Flips:
-    """Sets links of a running emulation up or down, by messages to the run.
+    """Sets links of a running emulation up or down, and moves its users, by messages to the run.
 
     The run applies each change, notifies POX, and records the change.
     """
@@ -131,7 +133,15 @@ class Flips:
         """Return the IDs of all wired links between two nodes; [] if a node is unknown."""
         return [link for link, ends in self._ends if ends == {near, far}]
 
-    def make(self, target: str, value: bool) -> str:
+    def place(self, user: str, pos: str) -> None:
+        """Put a user somewhere, as Mininet-WiFi's `setPosition` does: `pos` is such as "12,40,0".
+
+        The height is left out.
+        """
+        x, y = (float(each) for each in pos.split(",")[:2])
+        print(self.make(f"user.{user}.position", [x, y]))
+
+    def make(self, target: str, value: Any) -> str:
         """Send a change to the run, wait for the answer of the run, and return the answer as text.
 
         `target` names the parameter to change, such as `link.l1.up`. If the run does not answer
@@ -183,6 +193,8 @@ def run(net: Any, folder: Path, windows: Path, script: Sequence[str] | None) -> 
     Prompt.windows, Prompt.script = windows, script
     Prompt.update = staticmethod(Updates(net, folder).apply)
     Prompt.flips = Flips(folder)
+    for station in net.stations:
+        station.setPosition = partial(Prompt.flips.place, station.name)
     for node in net.values():
         node.forget_shell()  # it belongs to the parent
     for handler in logging.getLogger("mininet").handlers:
