@@ -94,7 +94,7 @@ export class Walk {
     if (!step || chosen?.kind !== "user" || chosen.id !== user || !this.target(user)) return;
     event.preventDefault();
     event.stopPropagation();
-    const from = this.ghost?.user === user ? this.ghost.at : this.metres(this.map.places[user]);
+    const from = this.ghost?.user === user ? this.ghost.at : (this.target(user).value ?? this.metres(this.map.places[user]));
     const far_m = event.shiftKey ? 10 : 1;
     this.showGhost(user, [from[0] + far_m * step[0], from[1] + far_m * step[1]]);
     $("walked").textContent = `${user} to ${written(this.ghost.at)}`;

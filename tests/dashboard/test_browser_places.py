@@ -94,7 +94,8 @@ def test_arrow_keys_and_fields_move_the_selected_user(page, client, run):  # noq
     for n, text in enumerate(("12", "40")):
         until(page, lambda n=n, text=text: filled(fields.nth(n), text))
     form.locator("button").click()
-    until(page, lambda: place(client, run) == [12, 40])
+    until(page, lambda: "ue2 moved to 12, 40 m" in page.inner_text("#log"))
+    assert place(client, run) == [12, 40]
     for key in ("Shift+ArrowLeft", "Shift+ArrowLeft"):
         user.press(key)
     until(page, lambda: place(client, run) == [0, 40])  # at the edge
@@ -104,6 +105,7 @@ def test_arrow_keys_and_fields_move_the_selected_user(page, client, run):  # noq
     assert place(client, run) == [0, 40]
 
 
+@pytest.mark.long
 def test_where_radios_have_no_places_nobody_can_be_dragged(page, address, client):  # noqa: F811
     body = {"scenario": "testbed_wifi_lte", "engine": "sim", "speed": 1, "duration_s": 600}
     run_id = client.post("/api/runs", json=body).json["id"]
