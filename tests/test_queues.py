@@ -63,6 +63,18 @@ def test_packets_of_a_queue_and_its_short_form_are_one_network(tmp_path):
         (path(queue={"kind": "codel", "target_ms": 100}), "target_ms 100 is not below interval_ms"),
         (path(queue={"packets": 5}, queue_packets=6), "queue_packets is the short form"),
         (path(up={"queue": {"packets": 5}, "queue_packets": 6}), "queue_packets is the short form"),
+        (
+            path(queue={"kind": "red", "packets": 11}),
+            "red needs 2 <= min_packets < max_packets <= packets, not 0, 2, 11",
+        ),
+        (path(queue={"kind": "red", "min_packets": 9, "max_packets": 9}), "not 9, 9, 100"),
+        (path(queue={"kind": "red", "max_packets": 90}, queue_packets=80), "not 30, 90, 80"),
+        (path(up={"queue": {"kind": "red", "max_packets": 200}}), "not 66, 200, 100"),
+        (path(queue={"kind": "red", "target_ms": 9}), "target_ms is for codel and fq_codel, not"),
+        (
+            path(queue={"kind": "codel", "probability": 0.1}),
+            "probability is for red, not for codel",
+        ),
         (own(delay_ms=5, queue={"kind": "codel"}), "a link without a rate has no queue"),
         (own(delay_ms=5, down={"queue": {"kind": "codel"}}), "down.queue: a link without a rate"),
     ],
@@ -86,6 +98,11 @@ def test_a_script_for_mininet_refuses_queues_that_mininet_lacks(tmp_path):
             Discipline("fq_codel"),
             "fq_codel limit 70 flows 1024 quantum 1514 memory_limit 1Gb target 5ms interval 100ms "
             "noecn",
+        ),
+        (
+            Discipline("red", True, min_packets=10, max_packets=30, probability=0.1),
+            "red limit 105980 min 15140 max 45420 avpkt 1514 burst 17 probability 0.1 "
+            "bandwidth 5000000bit ecn",
         ),
     ],
 )

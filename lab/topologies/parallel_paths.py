@@ -13,6 +13,7 @@ from controller.units import bps_from_mbps, ns_from_ms, ppm_from_fraction
 from lab.topologies import trace
 from lab.topologies.checks import checked_loss
 from lab.topologies.queue_keys import Queue, check_size
+from lab.topologies.queues import red
 from lab.topologies.topology import Direction, Link, Node, OneWay, Topology, at_start
 from lab.topologies.trace import Trace, Traced, check_jitter
 
@@ -87,11 +88,15 @@ class WithTrace(BaseModel):
     def check_queue(self, has_rate: bool, queue_packets: int) -> None:
         """Raise `ValueError` if the queue does not fit to the rest of the link."""
         check_size(self.queue, queue_packets != USUAL_PACKETS)
-        ways = (("", self), ("up.", self.up), ("down.", self.down))
-        kinds = {name: each.queue.kind for name, each in ways if each.queue}
-        for name, kind in kinds.items():
-            if kind != "fifo" and not has_rate:
+        usual = self.queue.packets or queue_packets
+        sizes = (("", self, usual), ("up.", self.up, self.up.queue_packets or usual))
+        for name, way, packets in (*sizes, ("down.", self.down, self.down.queue_packets or usual)):
+            if way.queue is None or way.queue.kind == "fifo":
+                continue
+            if not has_rate:
                 raise ValueError(f"{name}queue: a link without a rate has no queue: add rate_mbps")
+            if way.queue.kind == "red":
+                red(way.queue.discipline(), way.queue.packets or packets)
 
     def check_directions(self, has_rate: bool, jitter_ms: float) -> None:
         """Raise `ValueError` if a direction does not fit to the rest of the link."""

@@ -8,28 +8,39 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lab.topologies.queues import FIFO, Discipline, Kind
 
+Packets = Annotated[int, Field(ge=1, le=10_000)]
 Milliseconds = Annotated[float, Field(gt=0, le=10_000)]
-OWN_KEYS = {"target_ms": ("codel", "fq_codel"), "interval_ms": ("codel", "fq_codel")}
+OWN_KEYS = {
+    "target_ms": ("codel", "fq_codel"),
+    "interval_ms": ("codel", "fq_codel"),
+    "min_packets": ("red",),
+    "max_packets": ("red",),
+    "probability": ("red",),
+}
 
 
 class Queue(BaseModel):
     """The keys of a queue. Without `packets`, its size is that of `queue_packets`.
 
-    `codel` and `fq_codel` have the target and the interval of RFC 8289. With `ecn: false` they drop
-    what they would mark.
+    `codel` and `fq_codel` have the target and the interval of RFC 8289, `red` the thresholds of the
+    average queue and the probability with which it drops just below the upper one. With
+    `ecn: false` they drop what they would mark.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     kind: Kind = "fifo"
-    packets: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    packets: Packets | None = None
     ecn: bool | None = None
     target_ms: Milliseconds | None = None
     interval_ms: Milliseconds | None = None
+    min_packets: Packets | None = None
+    max_packets: Packets | None = None
+    probability: Annotated[float, Field(ge=0.001, le=1)] | None = None
 
     @model_validator(mode="after")
     def fits_its_kind(self) -> Queue:
         if self.kind == "fifo" and self.ecn:
-            raise ValueError("ecn: a fifo queue marks nothing: choose codel or fq_codel")
+            raise ValueError("ecn: a fifo queue marks nothing: choose codel, fq_codel or red")
         for key, kinds in OWN_KEYS.items():
             if getattr(self, key) is not None and self.kind not in kinds:
                 raise ValueError(f"{key} is for {' and '.join(kinds)}, not for {self.kind}")
@@ -47,6 +58,9 @@ class Queue(BaseModel):
             self.kind != "fifo" and self.ecn is not False,
             FIFO.target_ms if self.target_ms is None else self.target_ms,
             FIFO.interval_ms if self.interval_ms is None else self.interval_ms,
+            self.min_packets,
+            self.max_packets,
+            FIFO.probability if self.probability is None else self.probability,
         )
 
 

@@ -6,18 +6,54 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["fifo", "codel", "fq_codel"]
+Kind = Literal["fifo", "codel", "fq_codel", "red"]
 
 
 @dataclass(frozen=True)
 class Discipline:
     """Which packets a queue drops. `target_ms` and `interval_ms` are CoDel's (RFC 8289). If
-    `is_marking` is True, it marks packets of senders with ECN instead (RFC 3168)."""
+    `is_marking` is True, it marks packets of senders with ECN instead (RFC 3168).
+
+    The others are RED's. Without `max_packets`, this is a quarter of the queue's size, and without
+    `min_packets` a third of `max_packets`, as with tc.
+    """
 
     kind: Kind = "fifo"
     is_marking: bool = False
     target_ms: float = 5
     interval_ms: float = 100
+    min_packets: int | None = None
+    max_packets: int | None = None
+    probability: float = 0.02
 
 
 FIFO = Discipline()  # drops what arrives while it is full
+
+
+@dataclass(frozen=True)
+class Red:
+    """RED's parameters for a queue of a given size, as tc computes them. `burst` is the number of
+    packets that may arrive at once without a drop."""
+
+    min_packets: int
+    max_packets: int
+    burst: int
+
+    @property
+    def weight_log(self) -> int:
+        """An arriving packet counts 1 / 2^`weight_log` of the average (iproute2,
+        tc_red_eval_ewma)."""
+        wanted = self.burst + 1 - self.min_packets
+        logs = range(1, 32)
+        return next(log for log in logs if wanted <= (1 - (1 - 0.5**log) ** self.burst) * 2**log)
+
+
+def red(discipline: Discipline, packets: int) -> Red:
+    """Return RED's parameters for a queue of `packets`. Raise `ValueError` if none are possible."""
+    most = packets // 4 if discipline.max_packets is None else discipline.max_packets
+    least = most // 3 if discipline.min_packets is None else discipline.min_packets
+    if not 2 <= least < most <= packets:
+        raise ValueError(
+            f"red needs 2 <= min_packets < max_packets <= packets, not {least}, {most}, {packets}"
+        )
+    return Red(least, most, (2 * least + most) // 3 + 1)

@@ -15,7 +15,7 @@ from lab.radio import lte, wifi
 from lab.radio.cell import Cell, Station
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
-from lab.topologies.queues import FIFO, Discipline
+from lab.topologies.queues import FIFO, Discipline, red
 from lab.topologies.topology import Interface, Link, Topology, Wiring, link_delay_ns, wire
 
 FRAME_BYTES = 1514  # a full Ethernet frame
@@ -35,6 +35,7 @@ SCHEDULERS = {
     "linux": at.LINUX,
     "redundant": at.REDUNDANT,
 }
+QUEUES = {"codel": at.CODEL, "fq_codel": at.FQ_CODEL, "red": at.RED}
 VARIANTS = {"kernel": at.KERNEL, "draft": at.DRAFT}
 TCP, UDP, SERVER_PORT = 6, 17, 5001
 JOINS = 32  # subflows that a connection can open again, after an interface was down
@@ -147,19 +148,26 @@ class Tables:
 
     def _queue(self, discipline: Discipline, packets: int) -> at.Queue:
         """Return the queue of a link that drops or marks packets before it is full."""
-        one, is_fair = self.make.one, discipline.kind == "fq_codel"
-        return one(
+        one, kind = self.make.one, QUEUES[discipline.kind]
+        queue = one(
             at.Queue,
-            kind=at.FQ_CODEL if is_fair else at.CODEL,
+            kind=kind,
             limit=packets,
             is_marking=int(discipline.is_marking),
             sent=one(at.Event, kind=at.SENT, first=self.w.no_packet),
             target_ns=ns_from_ms(discipline.target_ms),
             interval_ns=ns_from_ms(discipline.interval_ms),
-            flows=self.make.many(at.FlowQueue, queues.FLOWS if is_fair else 1),
+            flows=self.make.many(at.FlowQueue, queues.FLOWS if kind == at.FQ_CODEL else 1),
             new_flows=one(at.FlowList, first=at.NOTHING),
             old_flows=one(at.FlowList, first=at.NOTHING),
         )
+        if kind == at.RED:
+            own = red(discipline, packets)
+            queue.min_bytes = own.min_packets * FRAME_BYTES
+            queue.max_bytes = own.max_packets * FRAME_BYTES
+            queue.weight_log, queue.since_mark = own.weight_log, -1
+            queue.span = round((queue.max_bytes - queue.min_bytes) / discipline.probability)
+        return queue
 
     def _add_stations(self, cell: Cell) -> None:
         """Add a downlink hop and an uplink hop for each station of a cell. A WiFi cell also gets

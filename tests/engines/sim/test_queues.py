@@ -1,8 +1,9 @@
-"""Queues that drop before they are full: CoDel (RFC 8289) and FQ-CoDel (RFC 8290)."""
+"""Queues that drop before they are full: CoDel (RFC 8289), FQ-CoDel (RFC 8290) and RED."""
 
 from __future__ import annotations
 
 import math
+import random
 from itertools import pairwise
 
 import pytest
@@ -15,7 +16,7 @@ from lab.engines.sim.network import Network
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
 from lab.scenario.targets import SetLinkDelay, SetLinkRate
-from lab.topologies.queues import Discipline
+from lab.topologies.queues import Discipline, Red, red
 from lab.topologies.topology import Link, Node, Topology
 
 from .networks import MS, SECOND
@@ -28,12 +29,15 @@ TARGET, INTERVAL = 5 * MS, 100 * MS
 
 def behind_a_switch(kind, users=("ue1",), rate_bps=5 * MBPS, packets=1000, **shape):
     """srv1 - s1 = access = s2 - users"""
+    return topology_of(Discipline(kind, is_marking=True), users, rate_bps, packets, **shape)
+
+
+def topology_of(discipline, users=("ue1",), rate_bps=5 * MBPS, packets=1000, **shape):
     nodes = (
         *(Node(each, "user", f"to-{each}") for each in users),
         *(Node(each, "switch") for each in ("s1", "s2")),
         Node("srv1", "server"),
     )
-    discipline = Discipline(kind, is_marking=True)
     access = Link(
         "access", "s1", "s2", rate_bps, queue_packets=packets, discipline=discipline, **shape
     )
@@ -228,7 +232,7 @@ def check_conservation(network, flows):
 
 @settings(max_examples=20, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(
-    kind=st.sampled_from(["codel", "fq_codel"]),
+    kind=st.sampled_from(["codel", "fq_codel", "red"]),
     seed=st.integers(0, 1000),
     changes=st.lists(
         st.tuples(st.integers(1, 300), st.integers(100_000, 25 * MBPS), st.integers(0, 60)),
@@ -240,7 +244,8 @@ def check_conservation(network, flows):
 )
 def test_packets_are_neither_lost_nor_reordered(kind, seed, changes, packets, jitter_ms, rates):
     shape = {"delay_ns": 30 * MS, "jitter_ns": jitter_ms * MS}
-    topology = behind_a_switch(kind, users=("ue1", "ue2", "ue3"), packets=packets, **shape)
+    shape["packets"] = max(packets, 24) if kind == "red" else packets
+    topology = behind_a_switch(kind, users=("ue1", "ue2", "ue3"), **shape)
     flows = [udp(rates[0], "ue1"), udp(rates[1], "ue2"), tcp("ue3")]
     network = started(topology, *flows, seed=seed)
     now_ns = 0
@@ -256,7 +261,7 @@ def test_packets_are_neither_lost_nor_reordered(kind, seed, changes, packets, ji
 
 @settings(max_examples=10, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(
-    kind=st.sampled_from(["codel", "fq_codel"]),
+    kind=st.sampled_from(["codel", "fq_codel", "red"]),
     rates=st.lists(
         st.tuples(st.integers(20, 300), st.integers(300_000, 20 * MBPS)), min_size=1, max_size=6
     ),
@@ -271,3 +276,99 @@ def test_a_link_that_is_never_idle_carries_the_integral_of_its_rate(kind, rates)
         network.run(now_ns)
         bits += rate_bps * milliseconds / 1000
     assert abs(access(network).out_bytes * 8 - bits) < 3 * FRAME_BITS
+
+
+# --- RED
+
+
+def red_queue(packets=100, rate_bps=5 * MBPS, is_marking=False, **keys):
+    discipline = Discipline("red", is_marking, **keys)
+    network = started(topology_of(discipline, rate_bps=rate_bps, packets=packets))
+    hop = access(network)
+    return network, hop, hop.managed
+
+
+def arrives(network, hop, backlog, now_ns=0, ecn=at.NOT_ECT):
+    """Whether RED lets a packet into a queue that holds `backlog` full packets."""
+    q, p = hop.managed, network.w.free_packet
+    q.size_bytes, p.size, p.ecn = backlog * 1514, 1514, ecn
+    admitted = queues.admits_early(hop, q, p, now_ns)
+    was, p.ecn = p.ecn, at.NOT_ECT
+    return admitted, was
+
+
+def test_the_weight_is_that_of_tc():
+    """`limit 400000 min 30000 max 90000 avpkt 1000 burst 55` is shown as `ewma 5`."""
+    assert Red(30, 90, 55).weight_log == 5
+    found = red(Discipline("red"), 100)
+    assert (found.min_packets, found.max_packets, found.burst) == (8, 25, 14)
+    for least, most in ((2, 5), (5, 15), (20, 60), (100, 110), (2, 500)):
+        own = red(Discipline("red", min_packets=least, max_packets=most), 1000)
+        reached = [(1 - (1 - 0.5**log) ** own.burst) * 2**log for log in range(1, 32)]
+        wanted = own.burst + 1 - least
+        assert reached[own.weight_log - 2] < wanted <= reached[own.weight_log - 1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_average_is_the_exponential_mean(seed):
+    network, hop, q = red_queue()
+    rng, mean = random.Random(seed), 0.0
+    backlogs = [rng.randrange(90) for _ in range(300)]
+    for each in backlogs:
+        arrives(network, hop, each)
+        mean += (each * 1514 - mean) / 2**q.weight_log
+        assert q.scaled_average / 2**q.weight_log == pytest.approx(mean, abs=len(backlogs) + 1)
+
+
+def test_the_average_of_an_idle_queue_falls_as_if_frames_had_found_it_empty():
+    network, hop, q = red_queue()
+    frame_ns = 1514 * 8 * SECOND // (5 * MBPS)
+    q.scaled_average = 30 * 1514 << q.weight_log
+    q.idle_since_ns = SECOND
+    arrives(network, hop, 0, SECOND + 20 * frame_ns + MS)
+    expected = 30 * 1514 * (1 - 0.5**q.weight_log) ** 20
+    assert q.scaled_average / 2**q.weight_log == pytest.approx(expected, rel=0.01)
+    assert q.idle_since_ns == 0
+
+
+def test_packets_are_dropped_with_the_probability_of_the_average():
+    """Between the thresholds the gap between two drops is uniform: on average half of
+    (max - min) / (probability x (average - min)), and never longer than all of it."""
+    network, hop, q = red_queue(200, min_packets=20, max_packets=60, probability=0.1)
+    for backlog in (19, 30, 50, 59):
+        q.scaled_average = backlog * 1514 << q.weight_log
+        gaps, since = [], 0
+        for _ in range(20_000):
+            since += 1
+            if not arrives(network, hop, backlog)[0]:
+                gaps.append(since)
+                since = 0
+        if backlog < 20:
+            assert not gaps
+            continue
+        longest = (60 - 20) / 0.1 / (backlog - 20)
+        assert sum(gaps) / len(gaps) == pytest.approx(longest / 2 + 0.5, rel=0.1)
+        assert max(gaps[1:]) <= longest + 1
+    q.scaled_average = 61 * 1514 << q.weight_log
+    assert not any(arrives(network, hop, 61)[0] for _ in range(100))
+
+
+def test_red_marks_packets_of_senders_with_ecn():
+    network, hop, q = red_queue(200, is_marking=True, min_packets=20, max_packets=60)
+    q.scaled_average = 70 * 1514 << q.weight_log
+    assert arrives(network, hop, 70, ecn=at.ECT) == (True, at.CE)
+    assert arrives(network, hop, 70) == (False, at.NOT_ECT)
+    assert arrives(network, hop, 200, ecn=at.ECT)[0] is False  # it is full
+    assert arrives(network, hop, 5, ecn=at.ECT)[0]
+
+
+def test_red_keeps_the_average_between_its_thresholds():
+    discipline = Discipline("red", True, min_packets=10, max_packets=30, probability=0.1)
+    network = started(topology_of(discipline, packets=200, delay_ns=20 * MS), tcp())
+    network.run(3 * SECOND)
+    before, waits = access(network).out_bytes, []
+    for n in range(700):
+        network.run(3 * SECOND + n * 10 * MS)
+        waits.append(network.queued(access(network)))
+    assert (access(network).out_bytes - before) * 8 / 7 > 0.9 * 5 * MBPS
+    assert 3 < sorted(waits)[350] < 30

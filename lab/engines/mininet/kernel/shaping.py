@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lab.topologies.queues import FIFO, Discipline
+from lab.topologies.queues import FIFO, Discipline, red
 
 MTU_BYTES, ACK_BYTES = 1514, 86  # of a frame with data, and of one without (with MPTCP's options)
 UNLIMITED_PACKETS = 20_000
@@ -92,10 +92,24 @@ def _queue(shape: Shape) -> str:
     packets, discipline = shape.queue_packets, shape.discipline
     if discipline.kind == "fifo":
         return f"pfifo limit {packets}"
+    if discipline.kind == "red":
+        return _red(shape)
     of_flows = "flows 1024 quantum 1514 memory_limit 1Gb " if discipline.kind == "fq_codel" else ""
     return (
         f"{discipline.kind} limit {packets} {of_flows}target {discipline.target_ms:g}ms "
         f"interval {discipline.interval_ms:g}ms {'ecn' if discipline.is_marking else 'noecn'}"
+    )
+
+
+def _red(shape: Shape) -> str:
+    own = red(shape.discipline, shape.queue_packets)
+    limit, least, most = (
+        packets * MTU_BYTES for packets in (shape.queue_packets, own.min_packets, own.max_packets)
+    )
+    return (
+        f"red limit {limit} min {least} max {most} avpkt {MTU_BYTES} burst {own.burst} probability "
+        f"{shape.discipline.probability:g} bandwidth {shape.line_bps}bit"
+        f"{' ecn' if shape.discipline.is_marking else ''}"
     )
 
 

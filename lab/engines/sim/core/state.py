@@ -26,7 +26,7 @@ NOTHING = -1  # no segment, no transmission
 BACKUP_RANK = 1 << 50  # ranks a backup behind all other subflows, whose ranks are times in ns
 
 WIRE, AIR_DOWN, AIR_UP, BEARER, END, MANAGED = range(6)  # Hop.kind
-CODEL, FQ_CODEL = range(2)  # Queue.kind
+CODEL, FQ_CODEL, RED = range(3)  # Queue.kind
 NOT_ECT, ECT, CE = range(3)  # Packet.ecn (RFC 3168)
 TIER_2_METER, DEMAND_METER = 1, 2  # Hop.metered
 SEGMENT, ACK, DATAGRAM = range(3)  # Packet.kind; the others open a subflow, see `handshake`
@@ -159,6 +159,14 @@ class Queue:
     flows: list[FlowQueue]  # one, or with FQ_CODEL by `Subflow.flow_hash`
     new_flows: FlowList
     old_flows: FlowList
+    min_bytes: int  # RED
+    max_bytes: int
+    weight_log: int  # a packet counts 1 / 2^weight_log of the average
+    scaled_average: int  # bytes << weight_log
+    span: int  # (max - min) / probability
+    since_mark: int  # packets; -1: the average was below the minimum or above the maximum
+    gap: int  # random number, which decides about the next mark
+    idle_since_ns: int  # 0: it is not empty
 
 
 @record
