@@ -111,7 +111,8 @@ def topology_parameters(scenario: Scenario) -> list[Row]:
     A network that was read from a file has none: it is changed in the file.
 
     For a parameter that is a list, `items` is the type of its entries. If the entries are objects,
-    `fields` has their keys.
+    `fields` has their keys, and of a key that is an object those with choices, such as
+    `queue.kind`.
     """
     params = scenario.topology.params
     if isinstance(params, nodes_and_links.Params) and params.read_from:
@@ -161,7 +162,11 @@ def _keys(
         for n, each in enumerate(entries if isinstance(entries, list) else [], 1):
             if isinstance(each, dict):
                 path = f"{prefix}{name}.{each.get('id', n)}.{key}"
-                yield n, {"key": path, "value": each.get(key, row["default"])} | shown
+                first, _, inner = key.partition(".")
+                value = each.get(first, row["default"])
+                if inner:
+                    value = value.get(inner, row["default"]) if isinstance(value, dict) else None
+                yield n, {"key": path, "value": value} | shown
 
 
 def _can_vary(row: Row) -> bool:
@@ -179,13 +184,18 @@ def _items(name: str, value: Any, described: list[Row]) -> Row:
     fields = [
         row | {"name": row["name"].removeprefix(before)}
         for row in described
-        if row["name"].startswith(before)
+        if row["name"].startswith(before) and _is_drawn(row, row["name"].removeprefix(before))
     ]
     is_number = bool(value) and all(isinstance(each, int | float) for each in value)
     return {
         "items": "object" if fields else "number" if is_number else "string",
         "fields": fields,
     }
+
+
+def _is_drawn(row: Row, key: str) -> bool:
+    """Return whether a table of a list has a column for a key of its entries."""
+    return row["type"] != "object" and (not key.count(".") or key == "queue.kind")
 
 
 def description(kind: str) -> list[str]:

@@ -58,4 +58,4 @@ export function bounds(param) {
 const UNIT = /_(mbps|ms|s|m|mb|kb|mhz|packets|percent)$/;
 
 // The name of a parameter in words; a unit that the form shows beside the field is left out.
-export const words = (name, unit = "") => (unit ? name.replace(UNIT, "") : name).replaceAll("_", " ");
+export const words = (name, unit = "") => (unit ? name.replace(UNIT, "") : name).replaceAll(/[_.]/g, " ");

@@ -140,10 +140,12 @@ function tableField(param) {
 function tableRow(param, entry, body) {
   const cells = param.fields.map((each) => {
     const label = `${words(each.name)} of ${words(param.name)}, row ${body.rows.length + 1}`;
-    return element("td", {}, input(null, each, entry[each.name], { "aria-label": label }));
+    const value = each.name.split(".").reduce((part, key) => part?.[key], entry);
+    return element("td", {}, input(null, each, value, { "aria-label": label }));
   });
   const remove = element("button", { type: "button", class: "quiet", "aria-label": "Remove this row" }, "×");
   const made = element("tr", {}, ...cells, element("td", {}, remove));
+  notDrawn.set(made, Object.fromEntries(Object.entries(entry).filter(([, value]) => isObject(value))));
   remove.addEventListener("click", () => {
     made.remove();
     changed(body);
@@ -151,10 +153,21 @@ function tableRow(param, entry, body) {
   return made;
 }
 
-// An entry of a list, without its empty fields.
+// Of each row, the keys that are objects: they have no field of their own, and stay as they are.
+const notDrawn = new WeakMap();
+const isObject = (value) => typeof value === "object" && value !== null;
+
+// An entry of a list, without its empty fields. A field such as queue.kind is inside an object.
 function entryOf(row) {
-  const pairs = [...row.querySelectorAll("input, select")].map((field) => [field.name, typed(field)]);
-  return Object.fromEntries(pairs.filter(([, value]) => value !== null && value !== ""));
+  const entry = structuredClone(notDrawn.get(row));
+  for (const field of row.querySelectorAll("input, select")) {
+    const value = typed(field);
+    const [name, inner] = field.name.split(".");
+    if (value === null || value === "") continue;
+    if (inner) (entry[name] ??= {})[inner] = value;
+    else entry[name] = value;
+  }
+  return entry;
 }
 
 // The id of one more entry: ue5 after ue4.

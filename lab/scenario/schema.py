@@ -564,7 +564,7 @@ def described(model: type[BaseModel]) -> list[dict[str, Any]]:
     default and help text.
 
     Keys inside lists are included: `paths[].loss` is the key `loss` of each entry of the list
-    `paths`.
+    `paths`, and `paths[].queue.kind` the key `kind` of its key `queue`.
     """
     return [dict(row) for row in _described(model)]
 
@@ -591,6 +591,8 @@ def _rows(schema: dict[str, Any], named: dict[str, Any], before: str) -> Iterato
         }
         if "items" in field:
             yield from _rows(_resolved(field["items"], named), named, f"{before}{key}[].")
+        elif before:
+            yield from _rows(field, named, f"{before}{key}.")
 
 
 def _resolved(field: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
