@@ -15,7 +15,7 @@ from dashboard.network.layout import WIDTH, Layout, Place, arrange, on_map
 from dashboard.palette import place_colours, subflow_colour, subflow_style, user_colours
 from lab.results.explain import paths as network_paths
 from lab.results.explain.paths import Event, NodePath, Paths
-from lab.topologies.topology import Topology, wire
+from lab.topologies.topology import Direction, Link, Topology, down_directions, wire
 
 MOST_NODES = 300
 MOST_NAMED = 20  # links; with more, a name appears only when the mouse is over its link
@@ -51,11 +51,12 @@ class Line:
 
     `air` is True for a radio link between an access point and a user. `rate_mbps` is the rate in
     the scenario, not multiplied by the rate scale of a run. It is None if the scenario sets no
-    rate. `loss` is the loss of the worse direction, as a fraction. `shift` moves the line sideways,
-    in pixels, if several links join the same nodes. `colour` is a palette index, or -1. If `named`,
-    the name of the link is written beside it. `words` say where the link is, if its id does not.
-    `interface` is the target that switches the user's end of it, such as `iface.ue1.wlan0.up`. A
-    run may not have this target.
+    rate. `rate_back_mbps` is the rate from `b` to `a` if it differs. `down` is the direction that
+    leads to the users, "ab" or "ba", or empty if both do. `loss` is the loss of the worse
+    direction, as a fraction. `shift` moves the line sideways, in pixels, if several links join the
+    same nodes. `colour` is a palette index, or -1. If `named`, the name of the link is written
+    beside it. `words` say where the link is, if its id does not. `interface` is the target that
+    switches the user's end of it, such as `iface.ue1.wlan0.up`. A run may not have this target.
     """
 
     id: str
@@ -70,6 +71,8 @@ class Line:
     named: bool = False
     words: str = ""
     interface: str = ""
+    rate_back_mbps: float | None = None
+    down: str = ""
 
 
 @dataclass(frozen=True)
@@ -228,11 +231,19 @@ def _side(kind: str, layout: Layout, crowded: bool) -> str:
     return {"server": "left", "user": "right"}.get(kind, "below")
 
 
+SIDES: tuple[Direction, Direction] = ("ab", "ba")
+
+
+def _way_mbps(link: Link, rate_scale: float) -> float | None:
+    return None if link.rate_bps is None else scenario_mbps(link.rate_bps, rate_scale)
+
+
 def _lines(topology: Topology, rate_scale: float) -> Iterable[Line]:
     on_the_air = {
         frozenset((cell.ap, each.user)) for cell in topology.cells for each in cell.stations
     }
     parallel = Counter(frozenset((link.a, link.b)) for link in topology.links)
+    down = down_directions(topology)
     interfaces = {
         (each.node, each.link): f"iface.{each.node}.{each.name.removeprefix(f'{each.node}-')}.up"
         for each in wire(topology).interfaces
@@ -243,7 +254,7 @@ def _lines(topology: Topology, rate_scale: float) -> Iterable[Line]:
     colours = {} if topology.ids("wifi", "lte") else place_colours(shaped)
     for link in topology.links:
         ends = frozenset((link.a, link.b))
-        rate = None if link.rate_bps is None else scenario_mbps(link.rate_bps, rate_scale)
+        rate, back = (_way_mbps(link.way(side), rate_scale) for side in SIDES)
         yield Line(
             link.id,
             link.a,
@@ -257,6 +268,8 @@ def _lines(topology: Topology, rate_scale: float) -> Iterable[Line]:
             ends not in on_the_air and len(topology.links) <= MOST_NAMED,
             link.words,
             interfaces.get((link.a, link.id)) or interfaces.get((link.b, link.id), ""),
+            back if back != rate else None,
+            down.get(link.id, ""),
         )
         drawn[ends] += 1
     for cell in topology.cells:

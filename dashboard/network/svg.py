@@ -221,8 +221,15 @@ def load(line: Line, now: Activity | None) -> float:
 
     The rate in the busier direction counts.
     """
-    mbps = _sample(now, "link", line.id).get("mbps")
-    return min(1.0, mbps / line.rate_mbps) if mbps and line.rate_mbps else 0.0
+    sample = _sample(now, "link", line.id)
+    if line.rate_back_mbps is None:
+        pairs = [(sample.get("mbps"), line.rate_mbps)]
+    else:
+        pairs = [
+            (sample.get("mbps_ab"), line.rate_mbps),
+            (sample.get("mbps_ba"), line.rate_back_mbps),
+        ]
+    return max(min(1.0, mbps / rate) if mbps and rate else 0.0 for mbps, rate in pairs)
 
 
 def link_text(line: Line, sample: Mapping[str, float | None]) -> str:
@@ -232,13 +239,12 @@ def link_text(line: Line, sample: Mapping[str, float | None]) -> str:
     configured rate and loss.
     """
     mbps, loss = sample.get("mbps"), sample.get("loss")
+    back = "" if line.rate_back_mbps is None else f" and {line.rate_back_mbps:.3g}"
+    rate = "" if line.rate_mbps is None else f"{line.rate_mbps:.3g}{back} Mb/s"
     if mbps is None:
-        text = "" if line.rate_mbps is None else f"{line.rate_mbps:.3g} Mb/s"
-        loss = line.loss
-    elif line.rate_mbps is None:
-        text = f"{mbps:.1f} Mb/s"
+        text, loss = rate, line.loss
     else:
-        text = f"{mbps:.1f} of {line.rate_mbps:.3g} Mb/s"
+        text = f"{mbps:.1f} of {rate}" if rate else f"{mbps:.1f} Mb/s"
     lost = f"{100 * loss:.2g} % lost" if loss else ""
     return ", ".join(part for part in (text, lost) if part)
 

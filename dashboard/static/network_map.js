@@ -178,14 +178,18 @@ export class NetworkMap {
   showLine(line, frame, places, crossing) {
     const part = this.parts.get(`link ${line.id}`);
     const sample = frame.link?.[line.id] ?? {};
-    const rate_mbps = this.paths.rates.get(line.id) ?? line.rate_mbps;
-    const load = rate_mbps ? Math.min(1, (sample.mbps ?? 0) / rate_mbps) : 0;
+    const { rate_mbps, rate_back_mbps } = this.paths.ratesOf(line);
+    const loadOf = (mbps, rate) => (rate ? Math.min(1, (mbps ?? 0) / rate) : 0);
+    const load =
+      rate_back_mbps === null
+        ? loadOf(sample.mbps, rate_mbps)
+        : Math.max(loadOf(sample.mbps_ab, rate_mbps), loadOf(sample.mbps_ba, rate_back_mbps));
     const [cable, grip, cross, text] = part.children;
     const width = (this.lanes.widths.get(ends(line.a, line.b)) ?? 0) + BESIDE;
     put(cable, "stroke-width", Math.max(THIN, width).toFixed(1));
     part.classList.toggle("full", load >= FULL);
     part.classList.toggle("down", this.paths.isDown(line.id));
-    const figures = linkText({ ...line, rate_mbps }, sample);
+    const figures = linkText({ ...line, rate_mbps, rate_back_mbps }, sample);
     if (text.textContent !== figures) text.textContent = figures;
     const [dx, dy] = normal(places[line.a], places[line.b]).map((each) => each * line.shift);
     const [x1, y1] = [places[line.a][0] + dx, places[line.a][1] + dy];

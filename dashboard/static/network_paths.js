@@ -4,7 +4,7 @@ export class Paths {
     this.drawing = drawing;
     this.down = new Set(); // links
     this.off = new Set(); // links whose interface at the user is off
-    this.rates = new Map(); // of the links whose rate was changed, in Mb/s
+    this.rates = new Map(); // of the links whose rate was changed: from a to b and back, in Mb/s
     this.reported = new Map();
     this.connections = new Map();
   }
@@ -17,12 +17,26 @@ export class Paths {
       this.reported.set(`${facts.connection}/${facts.subflow}`, facts.path ?? []);
       return;
     }
-    const changed = /^link\.(.+)\.rate_mbps$/.exec(facts?.target ?? "")?.[1];
-    if (changed) this.rates.set(changed, facts.value);
+    const [, changed, way] = /^link\.(.+?)(?:\.(up|down))?\.rate_mbps$/.exec(facts?.target ?? "") ?? [];
+    if (changed) this.rates.set(changed, this.changedRates(changed, way, facts.value));
     const link = /^link\.(.+)\.up$/.exec(facts?.target ?? "")?.[1];
     if (link) this.down[facts.value ? "delete" : "add"](link);
     const own = facts?.target && this.drawing.lines.find((line) => line.interface === facts.target);
     if (own) this.off[facts.value ? "delete" : "add"](own.id);
+  }
+
+  // The rate of a link from its end a to its end b, and the one back, or null if it is the same.
+  ratesOf(line) {
+    const [ab, ba] = this.rates.get(line.id) ?? [line.rate_mbps, line.rate_back_mbps ?? line.rate_mbps];
+    return { rate_mbps: ab, rate_back_mbps: ab === ba ? null : ba };
+  }
+
+  changedRates(id, way, value) {
+    const line = this.drawing.lines.find((each) => each.id === id);
+    if (!way || !line) return [value, value];
+    const { rate_mbps, rate_back_mbps } = this.ratesOf(line);
+    const back = rate_back_mbps ?? rate_mbps;
+    return (line.down === "ab") === (way === "down") ? [value, back] : [rate_mbps, value];
   }
 
   isDown(link) {

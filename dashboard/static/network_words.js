@@ -8,7 +8,8 @@ const list = (parts) => parts.filter(Boolean).join(", ");
 export function linkText(line, sample) {
   const { mbps } = sample;
   const measured = mbps !== null && mbps !== undefined;
-  const rate = line.rate_mbps === null ? "" : `${Number(line.rate_mbps.toPrecision(3))} Mb/s`;
+  const back = (line.rate_back_mbps ?? null) === null ? "" : ` and ${Number(line.rate_back_mbps.toPrecision(3))}`;
+  const rate = line.rate_mbps === null ? "" : `${Number(line.rate_mbps.toPrecision(3))}${back} Mb/s`;
   const text = !measured ? rate : rate ? `${number(mbps, 1)} of ${rate}` : `${number(mbps, 1)} Mb/s`;
   const loss = measured ? sample.loss : line.loss;
   return list([text, loss ? `${percent(loss)} lost` : ""]);
