@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import get_args
+
 import pytest
 import yaml
 
@@ -10,7 +13,9 @@ from lab.engines.mininet.kernel import shaping
 from lab.engines.mininet.kernel.shaping import Shape
 from lab.errors import RequestError
 from lab.scenario import loading
-from lab.topologies.queues import FIFO, Discipline
+from lab.topologies.parallel_paths import Way
+from lab.topologies.queue_keys import Queue
+from lab.topologies.queues import FIFO, Discipline, Kind
 
 
 def loaded(tmp_path, topology, **keys):
@@ -82,6 +87,15 @@ def test_packets_of_a_queue_and_its_short_form_are_one_network(tmp_path):
 def test_what_makes_no_queue_is_refused(tmp_path, topology, message):
     with pytest.raises(RequestError, match=message):
         loaded(tmp_path, topology)
+
+
+def test_formats_md_has_every_key():
+    page = (Path(__file__).parents[1] / "docs" / "formats.md").read_text()
+    section = page.partition("`up` and `down` of a link")[2].partition("`--set key.path")[0]
+    for key in (*Queue.model_fields, *Way.model_fields):
+        assert f"`{key}" in section, key
+    for kind in get_args(Kind):
+        assert f"`kind: {kind}`" in section
 
 
 def test_a_script_for_mininet_refuses_queues_that_mininet_lacks(tmp_path):
