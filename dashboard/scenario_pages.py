@@ -41,12 +41,16 @@ GROUPS = {  # by the first word of a scenario's `paper`
 }
 KEYS_OF_A_RUN = ("duration_s", "sample_interval_s", "rate_scale")  # that a grid can vary
 PLAIN = ("number", "integer", "boolean")  # types; a text can vary if it has choices
+ASKED = (
+    "Questions people asked",
+    "Settings from public threads about Multipath TCP: what they saw, and what both engines show.",
+)
 OTHERS = ("Other networks", "Scenarios of no paper, and your own files in scenarios/.")
 
 
 @dataclass(frozen=True)
 class Group:
-    """The scenarios of one paper, in the order of the figures in the paper.
+    """The scenarios of one paper, in the order of the figures in the paper, or of public threads.
 
     `title` is the heading of the group, and `about` the text below it.
     """
@@ -67,11 +71,13 @@ def rows() -> list[Row]:
 
 
 def groups() -> list[Group]:
-    """Return the scenarios grouped by paper. Groups without a scenario are left out."""
-    found: dict[tuple[str, str], list[Row]] = {each: [] for each in (*GROUPS.values(), OTHERS)}
+    """Return the scenarios grouped by paper; those of public threads are one group. Groups without
+    a scenario are left out."""
+    titles = (*GROUPS.values(), ASKED, OTHERS)
+    found: dict[tuple[str, str], list[Row]] = {each: [] for each in titles}
     for row in rows():
         first, *_ = re.split(r"[\s,]", row.get("paper") or "")
-        found[GROUPS.get(first, OTHERS)].append(row)
+        found[ASKED if _is_address(first) else GROUPS.get(first, OTHERS)].append(row)
     return [
         Group(title, about, tuple(sorted(in_group, key=_first_figure)))
         for (title, about), in_group in found.items()
@@ -210,6 +216,11 @@ def description(kind: str) -> list[str]:
     return [part for part in text.split("\n\n") if part and "  " not in part]
 
 
+def _is_address(paper: str) -> bool:
+    return paper.startswith("https://")
+
+
 def _first_figure(row: Row) -> int:
-    number = re.search(r"\d+", row.get("paper") or "")
+    paper = row.get("paper") or ""
+    number = None if _is_address(paper) else re.search(r"\d+", paper)
     return int(number[0]) if number else 0

@@ -199,7 +199,7 @@ def test_the_command_line_imports_no_heavy_package_at_start():
 def test_every_scenario_that_comes_with_the_lab_is_in_the_table():
     table = (scenario.FOLDER / "README.md").read_text()
     for name in scenario.names():
-        assert f"({name}.yaml)" in table
+        assert f"({scenario.find(name).relative_to(scenario.FOLDER)})" in table
         assert scenario.load(name).name == name
 
 

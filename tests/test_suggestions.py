@@ -29,7 +29,7 @@ def test_a_run_accepts_the_three_suggestions_in_every_order(name, tmp_path):
     order = [each for several in permutations(scenario.to_try) for each in several]
     raw = read(loading.find(name)) | {"events": [], "sample_interval_s": STEP_S}
     raw["duration_s"] = (len(order) + 1) * STEP_S
-    files = Files(loading.FOLDER, None, reads_anywhere=False)
+    files = Files(loading.find(name).parent, None, reads_anywhere=False)
     short = loading.from_data(raw, name, files=files)
     flips = [
         {"at_s": n * STEP_S, "target": each.target, "value": each.value}

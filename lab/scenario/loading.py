@@ -53,6 +53,7 @@ from lab.topologies.families import BUILT_IN, TOPOLOGIES
 from lab.topologies.topology import Topology, wire, with_loss_on_data
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
+FIELD = "field"  # folder inside: questions that people asked in public
 EVERYONE = "all"  # as the user of a flow
 # Texts for people: they affect no result.
 PROSE = ("title", "paper", "question", "expect", "minutes", "try")
@@ -250,12 +251,16 @@ def names() -> list[str]:
 
 
 def _files() -> dict[str, Path]:
-    files = {path.stem: path for path in FOLDER.glob("*.yaml")}
+    files = {path.stem: path for path in _of_lab()}
     for name, path in extensions.scenario_files().items():
         if name in files:
             raise RequestError(f"use {path}: a built-in scenario has this name: rename the file")
         files[name] = path
     return files
+
+
+def _of_lab() -> list[Path]:
+    return [path for folder in (FOLDER, FOLDER / FIELD) for path in folder.glob("*.yaml")]
 
 
 # 1) The options of the command line
@@ -755,7 +760,7 @@ def refuse_code_of_others(name: str, doing: str) -> None:
     is_of_user = path in extensions.scenario_files().values()
     if is_of_user and isinstance(topology, dict):
         raw = raw | {"topology": {each: topology[each] for each in topology if each not in PATHS}}
-    refuse_code_paths(raw, doing, path.parent if is_of_user or path.parent == FOLDER else None)
+    refuse_code_paths(raw, doing, path.parent if is_of_user or path in _of_lab() else None)
 
 
 def _is_data_in(folder: Path, key: str, value: str) -> bool:

@@ -97,12 +97,15 @@ def test_every_scenario_of_the_lab_can_be_started_and_names_no_code(name):
         ("/etc/hostname", False),
     ],
 )
-def test_a_scenario_of_the_lab_may_name_data_in_its_folder(trace, is_data, monkeypatch, tmp_path):
-    folder = tmp_path / "scenarios"
+@pytest.mark.parametrize("inside", ["", loading.FIELD])
+def test_a_scenario_of_the_lab_may_name_data_in_its_folder(
+    trace, is_data, inside, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(loading, "FOLDER", tmp_path / "scenarios")
+    folder = loading.FOLDER / inside
     (folder / "traces").mkdir(parents=True)
-    for each in ("scenarios/traces/mine.csv", "mine.csv", "scenarios/traces/mine.py"):
-        (tmp_path / each).write_text("t_s,rate_mbps\n0,5\n1,6\n")
-    monkeypatch.setattr(loading, "FOLDER", folder)
+    for each in ("traces/mine.csv", "../mine.csv", "traces/mine.py"):
+        (folder / each).write_text("t_s,rate_mbps\n0,5\n1,6\n")
     paths = [{"trace": trace}, {"rate_mbps": 5}]
     topology = {"kind": "parallel_paths", "paths": paths}
     scenario = {"name": "own", "title": "T", "topology": topology, "traffic": [{"user": "ue1"}]}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 import testbed
 
 from dashboard.markdown import with_code
+from lab.scenario import loading, yaml_text
 
 
 def test_pages_answer(client):
@@ -47,6 +49,18 @@ def test_the_start_page_marks_strategies_that_do_not_fit(client):
 
     assert unfit("fifteen_paths") == ["meter_throttling", "meter_throttling/improved"]
     assert unfit("testbed_wifi_lte") == []
+
+
+def test_questions_of_public_threads_are_a_group_and_name_their_thread(client):
+    group = client.get("/").text.partition("Questions people asked")[2].partition("</section>")[0]
+    asked = sorted(path.stem for path in (loading.FOLDER / loading.FIELD).glob("*.yaml"))
+    assert re.findall(r'href="/scenarios/(\w+)"', group) == asked
+    assert len(asked) >= 8
+    for name in asked:
+        thread = yaml_text.read(loading.find(name))["paper"]
+        assert re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+/issues/\d+", thread)
+    assert f'<a href="{thread}" rel="noopener' in client.get(f"/scenarios/{name}").text
+    assert "<dt>Paper</dt>" in client.get("/scenarios/fat_tree").text
 
 
 def test_text_between_backticks_is_code_and_everything_else_is_escaped(client):

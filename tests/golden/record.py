@@ -107,6 +107,9 @@ def cases() -> dict[str, list[str]]:
         found |= {
             f"{name}-{each}": [*short, "--strategy", each] for each in STRATEGIES.get(name, ())
         }
+    found |= {
+        f"{each.stem}-seed1": [each.stem] for each in (ROOT / "scenarios" / "field").glob("*.yaml")
+    }
     return found | {f"extra-{name}": list(argv) for name, argv in EXTRA.items()}
 
 

@@ -31,6 +31,7 @@ REFUSED = {
     "rat_setup_2": "behind relays",
     "rat_setup_3": "behind relays",
     "fifteen_paths": "more than 9 subflows",
+    "fifteen_lines": "more than 9 subflows",
 }
 EXPRESSED = sorted(set(loading.names()) - set(REFUSED))
 
