@@ -95,6 +95,24 @@ def test_shares_per_access_point_else_come_from_the_report(load_testbed):
     assert (got["cc"], got["mptcp"]["joins"], got["overloaded"]) == ("reno", 1, False)
 
 
+def test_shares_before_anybody_was_moved_are_those_of_the_first_access_point():
+    """The simulator names access points in samples only from then on."""
+    from fake_engine import REPORT
+
+    from lab.scenario.loading import Overrides, load
+
+    settings = ("topology.users=2", "topology.multipath_percent=100")  # ue2 is at wifi1 and lte1
+    network = load("thirty_users", Overrides(settings=settings)).network
+    before = {"c1/1": subflow(3.0), "c1/2": subflow(1.0)}
+    after = {
+        "c1/1": subflow(5.0, user="ue2", ap="wifi3"),
+        "c1/2": subflow(2.0, user="ue2", ap="lte1"),
+    }
+    frames = [frame(1, sf=before, ue2=4), frame(2, sf=after, ue2=7)]
+    got = result_json.document(HEADER, network, frames, REPORT)
+    assert got["users"]["ue2"]["by_ap"] == {"lte1": 1.5, "wifi1": 1.5, "wifi3": 2.5}
+
+
 def test_overload_is_kept_with_its_evidence(load_testbed):
     report = Report(overload=Overload(True, ("no idle time",)))
     got = result_json.document(HEADER, load_testbed().network, [frame(1)], report)

@@ -136,25 +136,54 @@ def _user(
     return {
         "kind": "multipath" if user in samples.topology.multipath else "single_path",
         **{key: value for key, value in numbers.items() if key not in own},
-        "by_ap": _by_ap(samples.frames, samples.weights, user)
+        "by_ap": _by_ap(samples, user, connections)
         or _by_ap_of(connections, user, samples.topology),
         **{key: numbers[key] for key in own},
     }
 
 
-def _by_ap(frames: Sequence[Frame], weights: Sequence[float], user: str) -> dict[str, float | None]:
+def _by_ap(
+    samples: Samples, user: str, connections: Iterable[ConnectionReport]
+) -> dict[str, float | None]:
     """Return a user's mean rate in Mb/s over each access point, from the subflows in the samples.
 
     The result is empty if no subflow has both this user and an access point. In a sample without a
     subflow, the rate of this subflow counts as 0.
     """
-    shares: dict[str, list[float]] = {}
+    frames, shares = samples.frames, dict[str, list[float]]()
+    if not any(each.user == user and each.ap for frame in frames for each in frame.sf.values()):
+        return {}
+    first = _first_aps(samples.topology, user, connections)
     for n, frame in enumerate(frames):
-        for subflow in frame.sf.values():
-            if subflow.user == user and subflow.ap:
-                series = shares.setdefault(subflow.ap, [0.0] * len(frames))
+        for name, subflow in frame.sf.items():
+            ap = subflow.ap if subflow.user == user else first.get(name)
+            if ap:
+                series = shares.setdefault(ap, [0.0] * len(frames))
                 series[n] += subflow.mbps or 0.0
-    return {ap: _rounded(mean(series, weights)) for ap, series in sorted(shares.items())}
+    return {ap: _rounded(mean(series, samples.weights)) for ap, series in sorted(shares.items())}
+
+
+def _first_aps(
+    topology: Topology, user: str, connections: Iterable[ConnectionReport]
+) -> dict[str, str]:
+    """Return the access point of each subflow of a user at the start of the run.
+
+    Samples of the simulator name access points only after somebody has moved. A user changes its
+    access point only for another one of the same kind.
+    """
+    kinds = {cell.ap: cell.kind for cell in topology.cells}
+    first = {
+        cell.kind: cell.ap
+        for cell in topology.cells
+        if any(each.user == user for each in cell.stations)
+    }
+    mine = (each for each in connections if each.user == user)
+    found = {}
+    for subflow in (each for connection in mine for each in connection.subflows):
+        kind = next((kinds[node] for node in subflow.path if node in kinds), None)
+        if kind in first:
+            found[subflow.id] = first[kind]
+    return found
 
 
 def _by_ap_of(
