@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from built_network import built, needs_nodes
@@ -102,6 +103,34 @@ def test_positions_and_associations_follow_the_run(tmp_path):
             node.terminate()
 
 
+def test_set_position_of_a_station_moves_the_user_of_the_run(tmp_path, monkeypatch, capsys):
+    from lab.engines.mininet.commands import prompt
+    from lab.engines.mininet.network import nodes
+
+    class Typed:
+        """In place of the prompt: a command that is entered at it."""
+
+        def __init__(self, net, stdin):
+            net.get("ue1").setPosition("12,40.5,0")
+
+    (tmp_path / "pox").mkdir()
+    (tmp_path / "pox" / "topology.json").write_text('{"trunks": [], "hosts": {}}')
+    made = []
+    monkeypatch.setattr(prompt.Flips, "make", lambda _, *change: made.append(change) or "moved")
+    monkeypatch.setattr(prompt, "Prompt", Typed)
+    silent = SimpleNamespace(getLogger=lambda _: SimpleNamespace(handlers=[]))
+    monkeypatch.setattr(prompt, "logging", silent)  # its handlers keep their streams
+    net = nodes.empty(tmp_path)
+    net.addStation("ue1", position="1,2,0")
+    try:
+        prompt.run(net, tmp_path, tmp_path / "windows", None)
+    finally:
+        for node in net.values():
+            node.terminate()
+    assert made == [("user.ue1.position", [12.0, 40.5])]
+    assert capsys.readouterr().out == "moved\n"
+
+
 class Inbox(threading.Thread):
     """Answers messages to a run as its runner does, and refuses changes of the link path2."""
 
@@ -144,14 +173,6 @@ def test_a_link_that_is_set_down_becomes_a_flip_of_the_run(run, runner):
 
 def test_a_link_that_the_run_refuses_to_set_down_says_why(run, runner):
     assert "refused: no" in entered(run, "link p2 s1 down")
-
-
-def test_a_position_that_is_set_becomes_a_flip_of_the_run(run, runner, capsys):
-    from lab.engines.mininet.commands import prompt
-
-    prompt.Flips(run).place("ue1", "12,40.5,0")
-    assert runner.found == [{"target": "user.ue1.position", "value": [12.0, 40.5]}]
-    assert "user.ue1.position = [12.0, 40.5], recorded at 2.5 s" in capsys.readouterr().out
 
 
 def test_names_of_hosts_become_addresses_in_commands(run):
