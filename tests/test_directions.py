@@ -12,6 +12,8 @@ from lab.engines.mininet.export import script as export
 from lab.engines.mininet.traffic.probes import expected_figures
 from lab.engines.sim.network import Network
 from lab.errors import RequestError
+from lab.results.explain.scene import Scene
+from lab.run import manifest
 from lab.run.traces import TracedChanges
 from lab.scenario import loading, targets
 from lab.scenario.flows import Flow
@@ -183,6 +185,29 @@ def test_a_link_that_leads_to_users_both_ways_has_no_down(tmp_path):
     del links[-1]["down"]
     scenario = loaded(tmp_path, {"kind": "nodes_and_links", **hosts, "links": links})
     assert not [each for each in targets.targets(scenario) if each.endswith("down.rate_mbps")]
+
+
+def test_explanations_compute_with_the_rate_of_the_data(tmp_path):
+    keys = {"down": {"rate_mbps": 4}, "up": {"rate_mbps": 1}}
+    flip = {"kind": "flip", "state": "applied", "ok": True, "value": 3}
+    events = [
+        flip | {"t": 5, "target": "link.path1.down.rate_mbps"},
+        flip | {"t": 9, "target": "link.path1.rate_mbps", "value": 7},
+    ]
+    for direction, expected in (("down", [4, 3, 7]), ("up", [1, 1, 7])):
+        traffic = [{"user": "ue1", "direction": direction}]
+        scenario = loaded(tmp_path, path(**keys), traffic=traffic)
+        scene = Scene(scenario, [], events)
+        (link,) = (each for each in scenario.network.links if each.id == "path1")
+        assert [scene.rate_mbps(link, t) for t in (4, 8, 12)] == expected
+
+
+def test_a_manifest_names_what_a_direction_has_of_its_own(tmp_path):
+    keys = {"down": {"rate_mbps": 4, "queue": {"kind": "red"}}, "queue": {"kind": "codel"}}
+    found = manifest._links(loaded(tmp_path, path(**keys)))["path1"]
+    assert (found["rate_mbps"], found["queue"]) == (10, "codel")
+    assert found["ab"] == {"rate_mbps": 4, "queue": "red"}
+    assert "ba" not in found
 
 
 def test_a_script_for_mininet_refuses_directions(tmp_path):

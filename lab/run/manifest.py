@@ -22,6 +22,7 @@ from lab.run.lanes import LANES
 from lab.run.result import SCHEMA
 from lab.scenario.loading import experiment, input_files, user_files
 from lab.scenario.schema import Scenario
+from lab.topologies.queues import FIFO
 from lab.topologies.topology import Direction, Link
 from lab.vm_environment import COMMIT, time_dilation
 
@@ -113,6 +114,7 @@ def _own_of_directions(link: Link, scale: float) -> dict[str, Any]:
             "rate_mbps": own.rate_bps and units.mbps_from_bps(own.rate_bps) / scale,
             "delay_ms": None if own.delay_ns is None else units.ms_from_ns(own.delay_ns),
             "queue_packets": own.queue_packets,
+            "queue": own.discipline and own.discipline.kind,
         }
         if own_values := {key: value for key, value in values.items() if value is not None}:
             found[side] = own_values
@@ -133,6 +135,7 @@ def _links(scenario: Scenario) -> dict[str, Any]:
             "delay_ms": units.ms_from_ns(link.delay_ns),
             "loss": units.fraction_from_ppm(max(link.loss_ppm, link.loss_back_ppm)),
             "queue_packets": link.queue_packets,
+            **({} if link.discipline == FIFO else {"queue": link.discipline.kind}),
             **_own_of_directions(link, scale),
         }
         for link in network.links

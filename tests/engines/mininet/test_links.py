@@ -223,6 +223,30 @@ def test_a_change_sets_the_whole_shape_and_keeps_the_queue(shaped):
     assert [device for device, _ in links.changed] == ["s1-eth2", "p1-eth2"] * 2
 
 
+def test_a_direction_has_a_rate_a_delay_and_a_queue_of_its_own(shaped):
+    up = {"rate_mbps": 3, "delay_ms": 40, "queue": {"kind": "codel", "packets": 30}}
+    links = shaped(two_paths(up=up))
+    down, up = (of(links.lines, port) for port in ("s1-eth2", "p1-eth2"))
+    assert (rate(down), rate(up)) == (20_000_000, 3_000_000)
+    assert "delay 10605.6us " in netem(down)
+    assert "delay 40229.333us " in netem(up)
+    assert down[-1].endswith("pfifo limit 100")
+    assert " codel limit 30 " in up[-1]
+    shape = links.shape("path1")
+    assert (shape["rate_mbps"], shape["rate_back_mbps"]) == (20, 3)
+    assert (shape["delay_ms"], shape["delay_back_ms"]) == (10, 40)
+
+
+def test_a_change_of_one_direction_leaves_the_other_one(shaped):
+    links = shaped(two_paths())
+    links.change(SetLinkRate("path1", 5_000_000, frozenset(("ba",))))
+    assert rate(of(links.later, "s1-eth2")) == 20_000_000
+    assert rate(of(links.later, "p1-eth2")) == 5_000_000
+    links.later.clear()
+    links.change(SetLinkRate("path1", 7_000_000))
+    assert [rate(of(links.later, port)) for port in ("s1-eth2", "p1-eth2")] == [7_000_000] * 2
+
+
 def test_loss_acts_where_the_data_goes(shaped):
     links = shaped(two_paths(), "up")
     links.change(SetLinkLoss("path1", 50_000))
