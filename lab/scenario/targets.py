@@ -232,16 +232,24 @@ def targets(scenario: Scenario) -> dict[str, Target]:
         *_places(scenario),
         _cc(scenario),
     ]
-    traced = {name for each in scenario.network.traces for name in each.targets}
-    down = down_directions(scenario.network)
-    for link in scenario.network.links:
-        if f"link.{link.id}.rate_mbps" in traced and link.id in down:
-            traced |= {
+    traced = _traced(scenario)
+    return {row.name: row for row in rows if row.name not in traced}
+
+
+def _traced(scenario: Scenario) -> set[str]:
+    """Return the targets that follow a trace. The rate of a direction does if it has none of its
+    own."""
+    network = scenario.network
+    found = {name for each in network.traces for name in each.targets}
+    down = down_directions(network) if found else {}
+    for link in network.links:
+        if link.id in down and f"link.{link.id}.rate_mbps" in found:
+            found |= {
                 f"link.{link.id}.{way}.rate_mbps"
                 for way in ("up", "down")
                 if link.own(_side(down[link.id], way)).rate_bps is None
             }
-    return {row.name: row for row in rows if row.name not in traced}
+    return found
 
 
 def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
