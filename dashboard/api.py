@@ -39,7 +39,7 @@ from lab.results.explain import changes as explained
 from lab.results.explain import stretches
 from lab.results.store import described
 from lab.run import inbox, stopping
-from lab.scenario import catalogue, loading
+from lab.scenario import catalogue, code_paths
 
 api = Blueprint("api", __name__)
 route = openapi.router(api)
@@ -149,7 +149,7 @@ def annotate(id: str) -> Any:
 )
 def flip(id: str) -> Any:
     change = body(flips.FlipRequest)
-    loading.refuse_code_paths({change.target: change.value}, "change the run")
+    code_paths.refuse_code_paths({change.target: change.value}, "change the run")
     folder, doc = _running(id, "change")
     try:
         value = flips.check(folder, doc["engine"], change.target, change.value)
@@ -286,7 +286,7 @@ def start_race() -> Any:
 )
 def flip_lanes() -> Any:
     change = body(races.LaneFlip)
-    loading.refuse_code_paths({change.target: change.value}, "change the race")
+    code_paths.refuse_code_paths({change.target: change.value}, "change the race")
     lanes = [_running(each, "change") for each in dict.fromkeys(change.runs)]
     return {"seqs": races.flip(lanes, change)}
 

@@ -24,7 +24,7 @@ from lab.batch.grid import Point
 from lab.batch.job import Job
 from lab.batch.plan import Plan
 from lab.errors import RequestError
-from lab.scenario import loading, schema, yaml_text
+from lab.scenario import code_paths, schema, yaml_text
 
 MOST_RUNS = 1000
 MOST_SETTINGS = 400  # each is checked before the answer
@@ -262,10 +262,10 @@ def _refuse_much(found: Asked) -> None:
 def _refuse_code(found: Asked) -> None:
     """Raise an error if the paths of code files are anywhere in the request."""
     runs.refuse_code(found.start)
-    loading.refuse_code_paths({"strategies": found.strategies}, "start the batch")
+    code_paths.refuse_code_paths({"strategies": found.strategies}, "start the batch")
     for setting in dict.fromkeys(itertools.chain(*found.points)):
         key, _, text = setting.partition("=")
-        loading.refuse_code_paths({key: yaml_text.parse(text, key)}, "start the batch")
+        code_paths.refuse_code_paths({key: yaml_text.parse(text, key)}, "start the batch")
 
 
 def _arguments(request: BatchRequest, found: Asked) -> list[str]:

@@ -20,7 +20,7 @@ from lab.results.flips import has_effect
 from lab.results.statistics import Estimate, estimate
 from lab.results.store import Store, changed
 from lab.run.reading import changed_text
-from lab.scenario import loading, yaml_text
+from lab.scenario import code_paths, loading, yaml_text
 from lab.scenario.loading import Overrides
 
 # Repetition
@@ -40,9 +40,11 @@ def start(
         raw = yaml_text.read(path)
     except RequestError as error:
         raise Problem(409, f"run '{folder.name}' once more: {error}") from error
-    loading.refuse_code_paths(raw, f"run '{folder.name}' once more")
+    code_paths.refuse_code_paths(raw, f"run '{folder.name}' once more")
     for each in changes:
-        loading.refuse_code_paths({each["target"]: each["value"]}, f"run '{folder.name}' once more")
+        code_paths.refuse_code_paths(
+            {each["target"]: each["value"]}, f"run '{folder.name}' once more"
+        )
     settings = (with_events(raw, changes),) if changes else ()
     scenario = loading.load(str(folder), Overrides(settings=settings))
     vm = (folder / "vm").exists()

@@ -21,7 +21,7 @@ from lab.errors import LabError, RequestError
 from lab.results.documents import tolerant_document
 from lab.results.store import Store
 from lab.run import lanes as clock
-from lab.scenario import catalogue, loading, yaml_text
+from lab.scenario import catalogue, code_paths, loading, yaml_text
 from lab.scenario.loading import Overrides
 from lab.scenario.schema import Scenario
 
@@ -139,12 +139,12 @@ def _beside(store: Store, run_id: str, lanes: Sequence[Lane]) -> list[Start]:
     except LabError as error:
         raise Problem(404, f"race against run '{run_id}': {error}") from error
     doing = f"race against run '{run_id}'"
-    loading.refuse_code_paths(raw, doing)
+    code_paths.refuse_code_paths(raw, doing)
     engine = store.get(run_id)["engine"]
     _refuse_real_time(engine)
     made: list[Start] = []
     for lane in lanes:
-        loading.refuse_code_paths(lane.model_dump(), doing)
+        code_paths.refuse_code_paths(lane.model_dump(), doing)
         request = StartRequest(scenario=str(folder), **lane.model_dump(), engine=engine)
         argv = runs.arguments(request) + speed_of(folder)
         overrides = Overrides(strategy=lane.strategy, cc=lane.cc, settings=runs.settings(request))

@@ -28,7 +28,7 @@ from lab.results.store import UNFINISHED, Store
 from lab.run.lanes import LANES
 from lab.run.manifest import ROOT, STARTED_BY
 from lab.run.recorder import new_folder
-from lab.scenario import catalogue, loading
+from lab.scenario import catalogue, code_paths, loading
 from lab.scenario.schema import Scenario
 
 REPORTS_WITHIN_S = 5.0  # a run that cannot start reports it within this time
@@ -399,7 +399,7 @@ def refuse_code(request: StartRequest) -> None:
     """Raise an error if the request or its scenario file contains the path of a code file."""
     doing = "start the run"
     names = {"scenario": request.scenario, "strategy": request.strategy, "cc": request.cc}
-    loading.refuse_code_paths(names | {"params": request.params, "set": request.set}, doing)
+    code_paths.refuse_code_paths(names | {"params": request.params, "set": request.set}, doing)
     if request.scenario not in loading.names():
         raise RequestError(f"scenario {unknown(request.scenario, loading.names())}")
     loading.refuse_code_of_others(request.scenario, f"{doing}: scenario '{request.scenario}'")

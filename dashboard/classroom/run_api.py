@@ -21,7 +21,7 @@ from lab.classroom.predictions import lines
 from lab.classroom.state import ClassRun
 from lab.errors import RequestError, show
 from lab.results.explain import changes as explained
-from lab.scenario import loading
+from lab.scenario import code_paths
 
 runs = Blueprint("class_runs", __name__, url_prefix="/api/class")
 NOT_FOR_STUDENTS = ("expect", "to_try", "why")  # they would give away the answers
@@ -124,7 +124,7 @@ def flip(id: str) -> Any:
     found = _own(id)
     if not isinstance(change.value, str | int | float | None):
         raise RequestError(f"run '{found.step}': {change.target}: write one value")
-    loading.refuse_code_paths({change.target: change.value}, "change the run")
+    code_paths.refuse_code_paths({change.target: change.value}, "change the run")
     folder = room().run_folder(id)
     if found.status != "running" or not (folder / "inbox").is_dir():
         raise NotNow(f"change run '{id}': it is {found.status}, and not going on")

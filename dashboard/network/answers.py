@@ -23,7 +23,7 @@ from dashboard.network.svg import svg
 from lab.errors import show
 from lab.results.explain import present
 from lab.run.reading import readable_events, readable_samples
-from lab.scenario import loading
+from lab.scenario import code_paths, loading
 from lab.scenario.loading import Overrides
 from lab.scenario.schema import Scenario
 
@@ -138,7 +138,7 @@ def _changed(name: str, text: str) -> Scenario:
         changes = parse_object(text)
     except JsonRefused as error:
         raise Problem(422, f"draw the network: set {show(text)}: {error}") from error
-    loading.refuse_code_paths(changes, "draw the network")
+    code_paths.refuse_code_paths(changes, "draw the network")
     if name not in loading.names():
         raise Problem(404, f"scenario '{show(name)}' is unknown. Choose one from the list")
     settings = tuple(f"{key}={json.dumps(value)}" for key, value in changes.items())

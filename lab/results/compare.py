@@ -46,7 +46,7 @@ from lab.run.reading import (
 )
 from lab.run.result import SCHEMA, sections
 from lab.scenario import yaml_text
-from lab.scenario.loading import PROSE
+from lab.scenario.schema import PROSE
 from lab.summaries import EPSILON_S, intervals, intervals_between
 
 # Groups of runs

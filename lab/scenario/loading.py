@@ -26,17 +26,18 @@ from pathlib import Path
 from typing import Any
 
 from controller.bounded_json import parse_object
-from controller.strategy_names import SEPARATOR, base_name
+from controller.strategy_names import base_name
 from controller.user_file import described
 from lab import extensions, inputs, metrics, plain_file, user_file
 from lab.errors import RequestError, show, unknown
 from lab.extensions import Extension
-from lab.scenario import schema, targets
+from lab.scenario import code_paths, targets
 from lab.scenario.engine_table import ENGINES, with_stack
 from lab.scenario.files import INPUTS, Files, named_in, with_files
 from lab.scenario.network_files import KEYS, with_network
 from lab.scenario.other_files import explained
 from lab.scenario.schema import (
+    PROSE,
     Scenario,
     Suggestion,
     TopologyChoice,
@@ -55,8 +56,6 @@ from lab.topologies.topology import Topology, wire, with_loss_on_data
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 FIELD = "field"  # folder inside: questions that people asked in public
 EVERYONE = "all"  # as the user of a flow
-# Texts for people: they affect no result.
-PROSE = ("title", "paper", "question", "expect", "minutes", "try")
 RESOLVED = "slow_machine_rate_scale"  # resolved to rate_scale
 AUTO = "auto"
 PLACEHOLDERS = {"before", "after", "seconds"}
@@ -131,7 +130,7 @@ def load_recorded(folder: Path, doing: str) -> Scenario:
     refused. `doing` begins the error message, such as "show the run".
     """
     path = folder / "scenario.yaml"
-    refuse_code_paths(read(path), doing)
+    code_paths.refuse_code_paths(read(path), doing)
     return load(str(path))
 
 
@@ -147,7 +146,7 @@ def _files_for(wanted: str, path: Path, overrides: Overrides, may_run_code: bool
         Path(wanted).is_dir() or (folder / "manifest.json").exists()
     )
     named = {each.partition("=")[0] for each in overrides.settings} if may_run_code else set()
-    if named & {f"topology.{key}" for key in FILE_KEYS}:
+    if named & {f"topology.{key}" for key in code_paths.FILE_KEYS}:
         return Files(folder, Path("/"), reads_anywhere=True)
     of_user = path in extensions.scenario_files().values()
     trusted = of_user or (may_run_code and not is_run)
@@ -261,6 +260,23 @@ def _files() -> dict[str, Path]:
 
 def _of_lab() -> list[Path]:
     return [path for folder in (FOLDER, FOLDER / FIELD) for path in folder.glob("*.yaml")]
+
+
+def refuse_code_of_others(name: str, doing: str) -> None:
+    """Raise `RequestError` if the scenario `name` has the path of a code file that must not run.
+
+    A scenario in a folder of `--with` is the user's own. Its topology may name code, which `load`
+    accepts in this folder or below. Such a scenario, and one of the lab, may name data there.
+    """
+    path = find(name)
+    raw = read(path)
+    topology = raw.get("topology")
+    is_of_user = path in extensions.scenario_files().values()
+    if is_of_user and isinstance(topology, dict):
+        kept = {each: topology[each] for each in topology if each not in code_paths.PATHS}
+        raw = raw | {"topology": kept}
+    data = path.parent if is_of_user or path in _of_lab() else None
+    code_paths.refuse_code_paths(raw, doing, data)
 
 
 # 1) The options of the command line
@@ -717,87 +733,3 @@ def _strategies(scenario: Scenario) -> list[str]:
         if event.target == "strategy":
             named.append(event.value["name"] if isinstance(event.value, dict) else event.value)
     return list(dict.fromkeys(named))
-
-
-# Paths of code files
-#
-# The lab executes a strategy, topology, congestion control or metric that a user wrote as a file.
-# Its path is accepted on the command line only. Over HTTP and in run folders only names are
-# accepted: built-in names, and those of files in the folders of `--with`.
-
-
-ENDINGS = (".py", ".c")
-TEXTS = {*PROSE, "watch", "before", "after", "notes", "read_from"}  # never names of code
-PATHS = {"file", *KEYS}
-FILE_KEYS = {"file", "mininet"}  # `topology: {file: PATH.py}`
-
-
-def refuse_code_paths(document: Any, doing: str, data: Path | None = None) -> None:
-    """Raise `RequestError` if `document` contains the path of a code file anywhere.
-
-    `document` is data parsed from JSON or YAML. `doing` begins the error message, such as "start
-    the run". Files in the folder `data` or below may be named if they are no code.
-    """
-    for key, value in code_paths_in(document):
-        if data and _is_data_in(data, key, value):
-            continue
-        raise RequestError(
-            f"{doing}: {key}: '{value}' is the path of a file, and over HTTP only names are "
-            "accepted. Put the file into a folder DIR, start the dashboard with --with DIR, and "
-            "write the file's name without its ending",
-        )
-
-
-def refuse_code_of_others(name: str, doing: str) -> None:
-    """Raise `RequestError` if the scenario `name` has the path of a code file that must not run.
-
-    A scenario in a folder of `--with` is the user's own. Its topology may name code, which `load`
-    accepts in this folder or below. Such a scenario, and one of the lab, may name data there.
-    """
-    path = find(name)
-    raw = read(path)
-    topology = raw.get("topology")
-    is_of_user = path in extensions.scenario_files().values()
-    if is_of_user and isinstance(topology, dict):
-        raw = raw | {"topology": {each: topology[each] for each in topology if each not in PATHS}}
-    refuse_code_paths(raw, doing, path.parent if is_of_user or path in _of_lab() else None)
-
-
-def _is_data_in(folder: Path, key: str, value: str) -> bool:
-    is_code = key.rpartition(".")[2] in FILE_KEYS or value.lower().endswith(ENDINGS)
-    path = folder / value
-    return not is_code and path.is_file() and path.resolve().is_relative_to(folder.resolve())
-
-
-def code_paths_in(document: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Yield (key, path) for each path of a code file in `document`, which is data parsed from JSON.
-
-    The yielded key says where the path is in the document, such as "topology.file". It begins with
-    the argument `key`.
-    """
-    if isinstance(document, dict):
-        for name, value in document.items():
-            words = str(name).split(".")
-            if words[-1] in TEXTS:
-                continue
-            place = f"{key}.{name}" if key else str(name)
-            if FILE_KEYS & {*words}:
-                yield place, str(value)
-            yield from code_paths_in(value, place)
-    elif isinstance(document, list | tuple):
-        for n, value in enumerate(document, 1):
-            yield from code_paths_in(value, f"{key}[{n}]")
-    elif isinstance(document, str) and is_code_path(document):
-        yield key, document
-
-
-def is_code_path(text: str) -> bool:
-    """Return whether a text looks like the path of a code file.
-
-    It does if it contains a slash or ends in .py or .c. A text such as `NAME/improved` is no path
-    if `NAME` is a strategy, even if this strategy has no variant `improved`.
-    """
-    name, _, form = text.partition(SEPARATOR)
-    if name in schema.strategies() and not is_code_path(form):
-        return False
-    return "/" in text or "\\" in text or text.lower().endswith(ENDINGS)

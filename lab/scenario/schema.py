@@ -38,6 +38,10 @@ Seconds = Annotated[float, Field(ge=0, le=DAY_S)]
 Positive = Annotated[float, Field(gt=0, le=DAY_S)]
 
 
+# Texts for people: they affect no result.
+PROSE = ("title", "paper", "question", "expect", "minutes", "try")
+
+
 class Part(BaseModel):
     """The base class of all parts of a scenario: instances cannot be changed, and unknown keys are
     refused."""

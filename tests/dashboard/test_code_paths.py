@@ -9,7 +9,7 @@ import yaml
 from dashboard.app import create_app
 from dashboard.runs import StartRequest, checked
 from lab.errors import RequestError
-from lab.scenario import loading, yaml_text
+from lab.scenario import code_paths, loading, yaml_text
 
 START = {"scenario": "testbed_wifi_lte", "engine": "testbed"}
 
@@ -64,10 +64,10 @@ def test_a_scenario_that_names_a_file_is_neither_loaded_nor_started_over_http(
 
 
 def test_a_strategy_and_a_form_are_a_name():
-    assert not loading.is_code_path("meter_throttling/improved")
-    assert not loading.is_code_path("none/improved")  # refused later: there is no such form
+    assert not code_paths.is_code_path("meter_throttling/improved")
+    assert not code_paths.is_code_path("none/improved")  # refused later: there is no such form
     for path in ("none/../mine", "none/mine.py", "none/my/mine", "mine/improved", "/improved"):
-        assert loading.is_code_path(path), path
+        assert code_paths.is_code_path(path), path
 
 
 def test_the_page_of_a_run_loads_no_file_that_its_scenario_names(client, runs):
@@ -83,8 +83,8 @@ def test_the_page_of_a_run_loads_no_file_that_its_scenario_names(client, runs):
 @pytest.mark.parametrize("name", loading.names())
 def test_every_scenario_of_the_lab_can_be_started_and_names_no_code(name):
     loading.refuse_code_of_others(name, "start the run")
-    found = [value for _, value in loading.code_paths_in(yaml_text.read(loading.find(name)))]
-    assert not [value for value in found if value.endswith(loading.ENDINGS)]
+    found = [value for _, value in code_paths.code_paths_in(yaml_text.read(loading.find(name)))]
+    assert not [value for value in found if value.endswith(code_paths.ENDINGS)]
 
 
 @pytest.mark.parametrize(

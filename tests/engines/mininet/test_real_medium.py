@@ -26,6 +26,7 @@ from lab.radio import wmediumd
 from lab.run.engine import Options
 from lab.scenario import loading, targets
 from lab.scenario.loading import Overrides, load
+from lab.scenario.schema import PROSE
 from lab.topologies.topology import wire
 
 SMALL_BUFFER = "multipath.receive_buffer_kb=200"
@@ -89,7 +90,7 @@ def test_only_wmediumd_changes_the_digest_of_an_experiment():
     }
     data = loading.resolved(scenario("topology.air=cell"))
     del data["topology"]["air"], data["multipath"]["endpoints"], data["multipath"]["ecn"]
-    left_out = (*loading.PROSE, loading.RESOLVED)
+    left_out = (*PROSE, loading.RESOLVED)
     before = {key: value for key, value in data.items() if key not in left_out}
     text = json.dumps({"engine": "mininet", **before}, sort_keys=True)
     assert hashlib.sha256(text.encode()).hexdigest() == digest["cell"] != digest["wmediumd"]
