@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from lab.engines.sim.core import queues
+from lab.engines.sim.core import links, queues
 from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
 from lab.scenario.flows import Flow
@@ -199,6 +199,70 @@ def test_a_full_fq_codel_drops_from_the_flow_that_has_most():
     assert places(network, "ue2-1")[1].segments_dropped == 0
     assert places(network, "ue1-1")[1].segments_dropped > 1000
     assert access(network).managed.count <= 60
+
+
+class ByHand:
+    """The queue of an fq_codel link that is busy, which packets enter and leave by hand."""
+
+    def __init__(self, packets=1000):
+        users = ("ue1", "ue2", "ue3")
+        flows = [udp(0.1, each) for each in users]
+        self.network = started(behind_a_switch("fq_codel", users=users, packets=packets), *flows)
+        self.w, self.hop = self.network.w, access(self.network)
+        self.q = self.hop.managed
+        self.q.sent.first = self.w.free_packet  # any packet: a transmission goes on
+        self.s = {user: places(self.network, f"{user}-1")[1] for user in users}
+
+    def flow(self, user):
+        return self.q.flows[self.s[user].flow_hash]
+
+    def enter(self, user, count=1, size=1514):
+        s = self.s[user]
+        for _ in range(count):
+            p = links.new_packet(self.w, s, at.DATAGRAM, s.data_route, size)
+            queues.enter(self.w, self.hop, p, 1)
+
+    def leave(self, count):
+        """The users of the packets that leave next."""
+        taken = [queues.take_in_turn(self.w, self.hop, self.q, 2) for _ in range(count)]
+        return [next(user for user, s in self.s.items() if s == p.subflow) for p in taken]
+
+
+def test_flows_take_turns_by_bytes():
+    """RFC 8290, section 4.2: two packets of half the size count as one."""
+    queue = ByHand()
+    queue.enter("ue1", 20)
+    queue.enter("ue2", 40, size=757)
+    left = queue.leave(30)
+    assert left.count("ue1") == 10
+    assert queue.leave(3) in (["ue1", "ue2", "ue2"], ["ue2", "ue2", "ue1"], ["ue2", "ue1", "ue2"])
+
+
+def test_a_new_flow_is_sent_before_an_old_one_that_could_go_on():
+    queue = ByHand()
+    queue.enter("ue1", 30, size=100)
+    assert queue.leave(17) == ["ue1"] * 17  # more than one turn, so its flow is an old one
+    queue.enter("ue2")
+    assert queue.leave(2) == ["ue2", "ue1"]
+
+
+def test_a_new_flow_that_is_empty_becomes_an_old_one():
+    """Otherwise a packet now and then would always go first."""
+    queue = ByHand()
+    queue.enter("ue1", 30, size=100)
+    queue.leave(17)  # its flow is an old one, and may go on
+    queue.enter("ue2", size=100)
+    assert queue.leave(2) == ["ue2", "ue1"]
+    queue.enter("ue2", size=100)
+    assert queue.leave(2) == ["ue1", "ue1"]
+
+
+def test_a_full_queue_drops_half_of_the_longest_flow_and_codel_counts_it():
+    queue = ByHand(packets=13)
+    queue.enter("ue2", 3)
+    queue.enter("ue1", 11)
+    assert (queue.flow("ue1").count, queue.flow("ue2").count, queue.q.count) == (5, 3, 8)
+    assert (queue.hop.drops, queue.flow("ue1").signals) == (6, 6)
 
 
 def waiting(network, q):
