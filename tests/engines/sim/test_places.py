@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lab.engines.sim.routes import DOWN
 from lab.errors import RequestError
 from lab.radio.mobility import distance_m
 from lab.radio.stations import station
@@ -99,10 +100,13 @@ def test_an_interface_that_is_off_stays_off_and_comes_back_at_the_new_access_poi
     simulation.run(2)
     simulation.flip(f"iface.{user}.wlan0.up", False)
     simulation.flip(f"user.{user}.position", list(simulation.engine.movement.places[new]))
+    hop = simulation.network.tables.stations[new, user, DOWN]
+    assert hop.is_up == 0
     frames = simulation.run(3)[2:]
     assert not any(row["mbps"] for row in rows(frames, user, new) + rows(frames, user, old))
     assert simulation.mbps(frames, user) > 0
     simulation.flip(f"iface.{user}.wlan0.up", True)
+    assert hop.is_up == 1
     simulation.run(2)
     carried = [row["mbps"] for row in rows(simulation.run(3), user, new)]
     assert sum(carried) / len(carried) > 1
