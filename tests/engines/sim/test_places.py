@@ -112,6 +112,21 @@ def test_an_interface_that_is_off_stays_off_and_comes_back_at_the_new_access_poi
     assert sum(carried) / len(carried) > 1
 
 
+def test_a_backup_interface_stays_one_at_the_new_access_point(simulated):
+    simulation = simulated("thirty_users", "topology.users=6")
+    user = user_with(simulation, multipath=True, kind="wifi")
+    simulation.run(1)
+    simulation.flip(f"endpoint.{user}.wlan0", "backup")
+    simulation.run(1)
+    for place, ap in (([150, 50], "wifi3"), ([50, 50], "wifi2")):
+        simulation.flip(f"user.{user}.position", place)
+        (row,) = rows(simulation.run(1)[1:], user, ap)
+        assert row["backup"] is True
+    simulation.flip(f"endpoint.{user}.wlan0", "subflow")
+    (row,) = rows(simulation.run(1.5)[2:], user, "wifi2")
+    assert row["backup"] is False
+
+
 def rows(frames, user, ap):
     return [
         row
