@@ -72,7 +72,8 @@ class Local:
     def start_scheduler(self) -> None:
         self.file.unlink(missing_ok=True)
         port = ("--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard")
-        self.start("scheduler", "scheduler", *port, "--scheduler-file", str(self.file))
+        nothing = {"PYTHONPATH": ""}  # a scheduler needs no lab
+        self.start("scheduler", "scheduler", *port, "--scheduler-file", str(self.file), **nothing)
         until(self.file.exists)
         self.port = int(self.address.rpartition(":")[2])
 

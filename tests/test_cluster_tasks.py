@@ -62,7 +62,9 @@ def test_the_scheduler_remembers_one_kind_of_task_for_all_seeds(tmp_path):
 
 
 def returned(job: Job) -> bytes:
-    return cluster.make(cluster.present_build(), (), pickle.dumps(replace(job, out=Path("one"))))
+    return cluster.make(
+        cluster.present_build(), pickle.dumps(()), pickle.dumps(replace(job, out=Path("one")))
+    )
 
 
 def test_a_returned_run_is_as_private_as_one_of_this_machine(tmp_path):

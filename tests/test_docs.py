@@ -94,7 +94,8 @@ def project_copy(folder: Path) -> Path:
 def shell(text: str, folder: Path, timeout_s: float) -> str:
     """Run a block. The simulator stays interpreted, because compiling it for each copy takes longer
     than the runs."""
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    environment["NUMBA_DISABLE_JIT"] = "1"
     # no pipes: programs in the background would keep them open
     with (folder / "printed").open("w+") as printed, (folder / "errors").open("w+") as errors:
         running = subprocess.Popen(

@@ -32,7 +32,6 @@ from lab.batch.jobs import Executor, kept, killed, signals_as_ctrl_c
 from lab.batch.single import run_job
 from lab.engines import registry
 from lab.errors import LabError, MachineLacks, RequestError
-from lab.extensions import Extension
 from lab.run.outcome import Outcome
 from lab.run.recorder import keep_inputs, new_folder
 from lab.scenario import engine_table
@@ -164,9 +163,9 @@ def _given(client: Client, job: Job) -> Future:
     emulates = engine_table.entry(job.engine).real_time
     packed = pickle.dumps(replace(job, out=Path(_name(job))))
     return client.submit(
-        make,
+        _task(),
         present_build(),
-        extensions.registered(),
+        pickle.dumps(extensions.registered()),
         packed,
         key=f"{job.scenario.name}-{os.urandom(8).hex()}",  # the scheduler keeps the part before "-"
         pure=False,
@@ -183,18 +182,31 @@ def _name(job: Job) -> str:
 # In a worker
 
 
-def make(build: Build, files: Sequence[Extension], packed: bytes) -> bytes:
+@cache
+def _task() -> Callable[[Build, bytes, bytes], bytes]:
+    """Return a function that calls `make` in a worker. The scheduler unpacks the function, but it
+    need not have the lab."""
+
+    def task(build: Build, files: bytes, packed: bytes) -> bytes:
+        from lab.batch import cluster
+
+        return cluster.make(build, files, packed)
+
+    return task
+
+
+def make(build: Build, files: bytes, packed: bytes) -> bytes:
     """Make one run, and return its folder, packed. This is called in a worker.
 
-    `files` are the user's registered files. They must be registered before the job is unpacked,
-    because it may have objects of their classes.
+    `files` are the user's registered files, packed. They must be registered before the job is
+    unpacked, because it may have objects of their classes.
     """
     if build != present_build():
         from distributed import get_worker
 
         name = f"worker {get_worker().name}"  # it joined after the others were checked
         raise OtherBuild(f"--cluster: {_difference(name, present_build(), build)}")
-    extensions.only(files)
+    extensions.only(pickle.loads(files))  # noqa: S301 - as the job
     job: Job = pickle.loads(packed)  # noqa: S301 - who can reach a scheduler can run anything
     registry.load_laws(job.engine)
     with tempfile.TemporaryDirectory(prefix="lab-cluster-") as place:

@@ -207,10 +207,6 @@ def from_data(
     named = _digests_of_named(scenario, source)
     scenario = scenario.with_inputs({**read, **named, **(opened or _recorded(scenario, files))})
     _check_against_network(scenario, source)
-    try:
-        targets.check_endpoints(scenario)
-    except RequestError as error:
-        raise RequestError(f"{source}: {error}") from error
     scenario = _with_flow_of_each_user(scenario)
     scenario = scenario.with_network(with_loss_on_data(scenario.network, scenario.data_flows))
     _check_events(scenario, source)
@@ -566,8 +562,10 @@ def _check_events(scenario: Scenario, source: str) -> None:
     """Raise `RequestError` if an event of the scenario makes a change that is not allowed.
 
     Events are checked in the order of time, because an event may change the strategy, and later
-    events are checked against the new strategy.
+    events are checked against the new strategy. Endpoints are checked before.
     """
+    if scenario.multipath.endpoints:
+        targets.check_endpoints(scenario, source)
     now, interfaces = scenario, None
     for n, event in sorted(enumerate(scenario.events), key=lambda pair: pair[1].at_s):
         try:

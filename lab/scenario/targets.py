@@ -646,11 +646,12 @@ def _roles(scenario: Scenario) -> dict[tuple[str, str], schema.Role]:
     return {(each.host, each.interface): each.role for each in scenario.multipath.endpoints}
 
 
-def check_endpoints(scenario: Scenario) -> None:
-    """Raise `RequestError` if an entry of `multipath.endpoints` does not fit the network."""
+def check_endpoints(scenario: Scenario, source: str) -> None:
+    """Raise `RequestError`, which begins with `source`, if an entry of `multipath.endpoints` does
+    not fit the network."""
     known, seen = switchable(scenario), set[tuple[str, str]]()
     for n, each in enumerate(scenario.multipath.endpoints):
-        where = f"multipath.endpoints.{n}"
+        where = f"{source}: multipath.endpoints.{n}"
         own = [name for user, name in known if user == each.host]
         if not own:
             users = ", ".join(dict.fromkeys(user for user, _ in known)) or "none"

@@ -1,7 +1,7 @@
 """Explicit congestion notification (RFC 3168): a queue marks segments instead of dropping them.
 
 1) New segments are sent as ECN-capable (ECT); retransmissions and acknowledgements are not.
-2) A queue marks a segment (CE, `queues.marks`).
+2) A queue marks a segment (CE, `marks`).
 3) From then on, the receiver's acknowledgements carry the mark back (ECE).
 4) The sender halves its window as after a loss, but at most once per round trip, and says so with
    its next new segment (CWR). It says so after losses, too.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from lab.engines.sim.core import congestion
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import jit
-from lab.engines.sim.core.state import Packet, Subflow
+from lab.engines.sim.core.state import Packet, Queue, Subflow
 
 QUICK_ACKS = 2  # Linux, __tcp_ecn_check_ce: the window of the sender may be small
 
@@ -24,6 +24,17 @@ def send(s: Subflow, p: Packet) -> None:
     p.ecn = at.ECT
     p.echo = s.is_cwr_due
     s.is_cwr_due = 0
+
+
+@jit
+def marks(q: Queue, p: Packet) -> bool:
+    """Mark packet `p` (RFC 3168, CE), and return True, if the queue marks and the sender of the
+    packet understands it."""
+    if q.is_marking == 0 or p.ecn == at.NOT_ECT:
+        return False
+    p.ecn = at.CE
+    q.marked += 1
+    return True
 
 
 @jit

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 
-from lab.engines.sim.core import events, links
+from lab.engines.sim.core import ecn, events, links
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import jit
 from lab.engines.sim.core.random_numbers import random_below
@@ -139,7 +139,7 @@ def take(w: World, h: Hop, q: Queue, f: FlowQueue, now_ns: int) -> Packet:
             f.is_dropping = 0
         while f.is_dropping == 1 and now_ns >= f.drop_next_ns:
             f.signals += 1
-            if marks(q, p):
+            if ecn.marks(q, p):
                 f.drop_next_ns = next_signal_ns(q, f, f.drop_next_ns)
                 return p
             links.drop(w, h, p)
@@ -149,7 +149,7 @@ def take(w: World, h: Hop, q: Queue, f: FlowQueue, now_ns: int) -> Packet:
             else:
                 f.is_dropping = 0
     elif late:
-        if not marks(q, p):
+        if not ecn.marks(q, p):
             links.drop(w, h, p)
             p = take_first(w, q, f)
             is_late(w, q, f, p, now_ns)
@@ -184,17 +184,6 @@ def begin_dropping(q: Queue, f: FlowQueue, now_ns: int) -> None:
 def next_signal_ns(q: Queue, f: FlowQueue, after_ns: int) -> int:
     """Return when CoDel drops the next packet of flow `f`, by its control law."""
     return after_ns + int(q.interval_ns / math.sqrt(f.signals))
-
-
-@jit
-def marks(q: Queue, p: Packet) -> bool:
-    """Mark packet `p` (RFC 3168, CE), and return True, if the queue marks and the sender of the
-    packet understands it."""
-    if q.is_marking == 0 or p.ecn == at.NOT_ECT:
-        return False
-    p.ecn = at.CE
-    q.marked += 1
-    return True
 
 
 # --- FQ-CoDel
@@ -272,9 +261,9 @@ def admits_early(h: Hop, q: Queue, p: Packet, now_ns: int) -> bool:
         q.since_mark = -1
     elif mean_bytes >= q.max_bytes:
         q.since_mark = -1
-        if not marks(q, p):
+        if not ecn.marks(q, p):
             return False
-    elif is_chosen(h, q, mean_bytes) and not marks(q, p):
+    elif is_chosen(h, q, mean_bytes) and not ecn.marks(q, p):
         return False
     return q.size_bytes + p.size <= q.limit * MTU_BYTES
 
