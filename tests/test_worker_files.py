@@ -58,7 +58,7 @@ def task(files: tuple[Extension, ...], cc: str = "lia") -> bytes:
 
 
 def made(files: tuple[Extension, ...], packed: bytes) -> dict[str, bytes]:
-    returned = pickle.loads(cluster.make(cluster.present_build(), files, packed))
+    returned = pickle.loads(cluster.make(cluster.present_build(), pickle.dumps(files), packed))
     with zipfile.ZipFile(BytesIO(returned[-1])) as archive:
         return {name: archive.read(name) for name in ("samples.jsonl", "result.json")}
 

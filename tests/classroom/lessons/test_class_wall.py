@@ -87,6 +87,9 @@ def test_the_instructor_shows_a_finished_run_and_a_histogram(app, room, faults):
         wall.goto(f"{address}/projector?key={settings.projector_key}")
         teacher.click('button[aria-label="look here: Student 1"]')
         until(wall, lambda: wall.is_visible("#run"))
+        until(
+            wall, lambda: wall.locator("#live .main-svg").count() > 0
+        )  # it may see the run no longer
         assert room.state.look.run == run
         assert teacher.locator("#grid .cell .sketch").count() == SEATS - 1
         teacher.click('button[aria-label="Show on the wall what all predicted: shape"]')
