@@ -26,7 +26,7 @@ GROUPS = {
     "cell": "WiFi and LTE: rate of a user that is alone",
     "link": "Links",
     "iface": "Interfaces of users",
-    "endpoint": "Subflows of interfaces (backup: used while no other can send)",
+    "endpoint": "Subflows of interfaces",
     "user": "Users: rate limit of the application",
     "place": "Users: where they are",
     "cc": "Congestion control",

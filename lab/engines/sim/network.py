@@ -92,7 +92,7 @@ class Network:
         self.w = build(self.tables)
         self._steps: dict[Hops, at.Step] = {}  # the first one of each route
         self._down: set[Interface] = set()
-        self._roles: dict[Interface, Role] = {}  # where it is not "subflow"
+        self._roles: dict[Interface, Role] = {}  # "subflow" where one is missing
         self._closed: dict[Interface, list[tuple[Flow, Subflow]]] = defaultdict(list)
         self.now_ns = 0
 
