@@ -68,19 +68,28 @@ class Window:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A subflow whose measured loss has reached the threshold `gamma`."""
+    """A subflow whose loss has reached the threshold `gamma`.
+
+    The loss was reported by the subflow's interface, or its lost packets were counted.
+    """
 
     subflow: Subflow
     sent: int
     lost: float
     gamma: float
+    is_reported: bool
 
     @property
     def loss(self) -> float:
         return self.lost / self.sent
 
     def text(self) -> str:
-        return f"loss {self.loss:.3%} of {self.sent} packets >= {self.gamma:.3%}"
+        measured = (
+            "its interface reports a loss of"
+            if self.is_reported
+            else f"{self.lost:.0f} of {self.sent} packets lost:"
+        )
+        return f"{measured} {self.loss:.3%} >= {self.gamma:.3%}"
 
 
 START_S = 3.0  # until new subflows are measured; longer, trials of short connections come too late
@@ -248,7 +257,9 @@ class LossAware(Strategy):
             window.sent, self.params.window_packets
         )  # 2
         verdict = (
-            Verdict(subflow, window.sent, window.lost, gamma) if reached and window.sent else None
+            Verdict(subflow, window.sent, window.lost, gamma, self.params.loss_source == "device")
+            if reached and window.sent
+            else None
         )
         if verdict or window.sent >= self.params.window_packets:
             window.restart()

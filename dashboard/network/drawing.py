@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from string import ascii_letters
 from typing import Any
 
 from controller.units import fraction_from_ppm, ms_from_ns, scenario_mbps
 from dashboard.base.errors import Problem
 from dashboard.network.layout import WIDTH, Layout, Place, arrange, on_map
+from dashboard.network.names import ABOVE, LETTER, TALL, Box, Named, normal, places_of_names
 from dashboard.palette import place_colours, subflow_colour, subflow_style, user_colours
 from lab.results.explain import paths as network_paths
 from lab.results.explain.paths import Event, NodePath, Paths
@@ -23,6 +24,8 @@ LABEL_PX = 30.0 * 28.0  # area of a user on a map, with its label
 MOST_LABELLED = 0.12  # part of a map that users and labels may cover
 UNKNOWN_MBPS = 100.0  # width of subflows in a network without rates
 INSIDE_RADIUS = 8.0  # of a user with its number inside
+BESIDE = 3.0  # width of a link around its subflows, in pixels
+RING = 5.5  # from the edge of an access point to the ring around it, in pixels
 PARALLEL = 14.0  # distance in pixels of two links between the same nodes
 Frame = Mapping[str, Any]  # a line of samples.jsonl
 
@@ -55,8 +58,9 @@ class Line:
     leads to the users, "ab" or "ba", or empty if both do. `loss` is the loss of the worse
     direction, as a fraction. `shift` moves the line sideways, in pixels, if several links join the
     same nodes. `colour` is a palette index, or -1. If `named`, the name of the link is written
-    beside it. `words` say where the link is, if its id does not. `interface` is the target that
-    switches the user's end of it, such as `iface.ue1.wlan0.up`. A run may not have this target.
+    beside it: `name_at` of its length from `a`, above it if `name_side` is 1, below it if -1.
+    `words` say where the link is, if its id does not. `interface` is the target that switches the
+    user's end of it, such as `iface.ue1.wlan0.up`. A run may not have this target.
     """
 
     id: str
@@ -73,6 +77,8 @@ class Line:
     interface: str = ""
     rate_back_mbps: float | None = None
     down: str = ""
+    name_at: float = 0.4
+    name_side: int = ABOVE
 
 
 @dataclass(frozen=True)
@@ -135,20 +141,62 @@ def drawing(
     layout = arrange(topology, width, height)
     colours, by_subflow = user_colours(topology.users), len(topology.users) == 1
     colours |= place_colours(topology.ids("wifi", "lte"))
-    crowded = is_crowded(layout, topology.users)
+    crowded, close = is_crowded(layout, topology.users), layout.close
     spots = tuple(
         Spot(
             node.id,
             node.kind,
             *layout.places[node.id],
-            _side(node.kind, layout, crowded),
+            _side(node.kind, layout, crowded, node.id in close),
             INSIDE_RADIUS if crowded and node.kind == "user" else layout.radius_of(node.kind),
             colours.get(node.id, -1),
         )
         for node in topology.nodes
     )
-    lines = tuple(_lines(topology, rate_scale))
+    lines = _with_names(tuple(_lines(topology, rate_scale)), spots, layout)
     return Drawing(topology.name, layout, spots, lines, by_subflow, _fastest_mbps(lines))
+
+
+def _with_names(lines: Sequence[Line], spots: Sequence[Spot], layout: Layout) -> tuple[Line, ...]:
+    """Give the names of links their places; names that find none are not drawn."""
+    ends = {each.id: line_ends(each, layout.places) for each in lines}
+    wanted = [
+        Named(each.id, *ends[each.id], len(each.id), each.colour >= 0)
+        for each in lines
+        if each.named
+    ]
+    others = [ends[each.id] for each in lines if not each.named]
+    taken = [box for spot in spots for box in boxes_of(spot)]
+    found = places_of_names(wanted, others, taken, (BESIDE, BESIDE + layout.ribbon))
+    return tuple(
+        replace(each, name_at=found[each.id][0], name_side=found[each.id][1])
+        if each.id in found
+        else replace(each, named=False)
+        for each in lines
+    )
+
+
+def line_ends(line: Line, places: Mapping[str, Place]) -> tuple[Place, Place]:
+    """Return where a link begins and ends, in pixels."""
+    dx, dy = (each * line.shift for each in normal(places[line.a], places[line.b]))
+    (x1, y1), (x2, y2) = places[line.a], places[line.b]
+    return (x1 + dx, y1 + dy), (x2 + dx, y2 + dy)
+
+
+def boxes_of(spot: Spot) -> Iterable[Box]:
+    """Return the space of a node, and of its label."""
+    is_ringed = spot.kind in ("wifi", "lte")
+    reach = spot.radius + (RING if is_ringed else 1.0)
+    yield Box(spot.x, spot.y, reach, reach)
+    half = LETTER * len(spot.id)
+    beside = spot.radius + (RING + 6 if is_ringed else 6)
+    match spot.side:
+        case "left":
+            yield Box(spot.x - beside - half, spot.y, half, TALL / 2)
+        case "right":
+            yield Box(spot.x + beside + half, spot.y, half, TALL / 2)
+        case "below":
+            yield Box(spot.x, spot.y + beside + 3, half, TALL / 2)
 
 
 def activity(
@@ -223,12 +271,12 @@ def is_crowded(layout: Layout, users: Sequence[str]) -> bool:
     return len(numbers) == len(users) and all(each.isdigit() for each in numbers)
 
 
-def _side(kind: str, layout: Layout, crowded: bool) -> str:
+def _side(kind: str, layout: Layout, crowded: bool, is_close: bool) -> str:
     if crowded and kind == "user":
         return "inside"
     if layout.is_upright or layout.area is not None:
         return "below"
-    return {"server": "left", "user": "right"}.get(kind, "below")
+    return {"server": "left", "user": "right"}.get(kind, "right" if is_close else "below")
 
 
 SIDES: tuple[Direction, Direction] = ("ab", "ba")

@@ -26,6 +26,7 @@ HEIGHTS = (180.0, 1200.0)  # of a drawing whose height is given
 HEIGHT = 520.0  # from the first layer to the last in a narrow drawing, unless it is given
 ALONG = 400.0  # from the first node of the fullest layer to the last in a wide one, likewise
 LEAST_GAP = {False: 36.0, True: 22.0}  # between two nodes of a layer, by `upright`
+LEAST_FITTED_GAP = 19.0  # likewise, if the height is given: labels are beside the nodes then
 MOST_GAP = 130.0
 LAYER_GAPS = (48.0, 190.0)  # the least and greatest distance of two layers in a narrow drawing
 MARGINS = {False: (64.0, 44.0), True: (30.0, 44.0)}  # left and right, above and below
@@ -35,6 +36,7 @@ MAP_MARGIN = 22.0
 STRIPS = {False: 120.0, True: 90.0}  # beside or above the map, for nodes without a position
 SWEEPS = 4  # over all layers, to reduce crossings
 SMALLEST, GREATEST = 6.5, 17.0  # radius of a node
+LABEL_GAP = 32.0  # between two nodes of a layer; closer ones have no space for a label between them
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,20 @@ class Layout:
         """Return the radius of a node of this kind, in pixels. Access points on a map are
         larger."""
         return max(11.0, self.radius) if self.area and kind in ("wifi", "lte") else self.radius
+
+    @property
+    def close(self) -> frozenset[str]:
+        """The nodes that have another one so near below that no label fits between them."""
+        columns: dict[float, list[tuple[float, str]]] = {}
+        for name, (x, y) in self.places.items():
+            columns.setdefault(x, []).append((y, name))
+        return frozenset(
+            name
+            for column in columns.values()
+            for pair in itertools.pairwise(sorted(column))
+            if pair[1][0] - pair[0][0] < LABEL_GAP
+            for _, name in pair
+        )
 
     @property
     def ribbon(self) -> float:
@@ -89,7 +105,8 @@ def arrange(topology: Topology, width: float = WIDTH, height: float | None = Non
     else:
         span = ALONG if height is None else height - 2 * top
         across = max(LAYER_GAPS[0], (width - 2 * left) / steps)
-        along = max(LEAST_GAP[upright], min(MOST_GAP, span / gaps))
+        least = LEAST_GAP[upright] if height is None else LEAST_FITTED_GAP
+        along = max(least, min(MOST_GAP, span / gaps))
     where = _spread(layers, across, along)
     turned = {name: (y, x) if upright else (x, y) for name, (x, y) in where.items()}
     places = {name: (round(x + left, 1), round(y + top, 1)) for name, (x, y) in turned.items()}

@@ -11,11 +11,21 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from math import hypot, sqrt
+from math import sqrt
 from string import ascii_letters
 
-from dashboard.network.drawing import Activity, Drawing, Line, Spot, Subflow
+from dashboard.network.drawing import (
+    BESIDE,
+    RING,
+    Activity,
+    Drawing,
+    Line,
+    Spot,
+    Subflow,
+    line_ends,
+)
 from dashboard.network.layout import Place
+from dashboard.network.names import beside, normal
 from dashboard.palette import COLOURS
 from lab.results.explain.links import FULL
 
@@ -88,27 +98,8 @@ def polylines(
     return found
 
 
-def normal(a: Place, b: Place) -> Place:
-    """Return the unit vector perpendicular to the line from `a` to `b`."""
-    x, y = b[0] - a[0], b[1] - a[1]
-    length = hypot(x, y) or 1.0
-    return -y / length, x / length
-
-
-def beside(a: Place, b: Place, width: float, letters: int) -> Place:
-    """Return how far the middle of a text is from a point of the link from `a` to `b`, so that the
-    text lies above a link that is `width` pixels wide."""
-    x, y = normal(a, b)
-    x, y = (-x, -y) if y > 0 else (x, y)
-    away = width / 2 + 3 + abs(x) * LETTER * letters + abs(y) * 4
-    return x * away, y * away + 4
-
-
-NAME_AT = 0.4  # where the name of a link is, as a part of its length from its first end
-LETTER = 3.0  # half the width of a letter of a link's name, in pixels
 FIGURES_BELOW = 13.0  # pixels
-THIN, BESIDE = 3.0, 3.0  # width of a link without subflows, and around them
-RING = 5.5  # from the edge of an access point to the ring around it
+THIN = 3.0  # width of a link without subflows
 GLYPHS = {  # in a square from -8 to 8
     "user": "M-4,-7h8a1,1 0 0 1 1,1v12a1,1 0 0 1 -1,1h-8a1,1 0 0 1-1,-1v-12a1,1 0 0 1 1,-1zm3,12h2",
     "server": "M-6,-6h12v5h-12zM-6,1h12v5h-12zM-4,-3.5h.5M-4,3.5h.5",
@@ -285,10 +276,10 @@ def _sample(now: Activity | None, kind: str, name: str) -> Mapping[str, float | 
 def _name(
     line: Line, places: Mapping[str, Place], where: Lanes, now: Activity | None, crossing: int
 ) -> str:
-    (x1, y1), (x2, y2) = _ends(line, places)
+    (x1, y1), (x2, y2) = line_ends(line, places)
     text = name_text(line, load(line, now), crossing)
-    left, above = beside((x1, y1), (x2, y2), _width(line, where), len(text))
-    x, y = x1 + NAME_AT * (x2 - x1) + left, y1 + NAME_AT * (y2 - y1) + above
+    left, above = beside((x1, y1), (x2, y2), _width(line, where), len(text), line.name_side)
+    x, y = x1 + line.name_at * (x2 - x1) + left, y1 + line.name_at * (y2 - y1) + above
     swatch = f'<tspan class="f{line.colour}">■ </tspan>' if line.colour >= 0 else ""
     return (
         f'<text class="name" data-link="{escape(line.id)}" x="{x:.1f}" y="{y:.1f}">{swatch}'
@@ -296,18 +287,12 @@ def _name(
     )
 
 
-def _ends(line: Line, places: Mapping[str, Place]) -> tuple[Place, Place]:
-    dx, dy = (each * line.shift for each in normal(places[line.a], places[line.b]))
-    (x1, y1), (x2, y2) = places[line.a], places[line.b]
-    return (x1 + dx, y1 + dy), (x2 + dx, y2 + dy)
-
-
 def _width(line: Line, where: Lanes) -> float:
     return where.widths.get((min(line.a, line.b), max(line.a, line.b)), 0.0) + BESIDE
 
 
 def _line(line: Line, places: Mapping[str, Place], where: Lanes, now: Activity | None) -> str:
-    (x1, y1), (x2, y2) = _ends(line, places)
+    (x1, y1), (x2, y2) = line_ends(line, places)
     full = load(line, now)
     down = now is not None and line.id in now.down
     names = ["item", "line", *(["air"] if line.air else []), *(["down"] if down else [])]

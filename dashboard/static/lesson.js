@@ -91,14 +91,14 @@ export class Lesson {
     const pending = this.tried.get(index);
     if (pending?.refused) return { kind: "refused", badge: "!", text: pending.refused };
     if (pending) return { kind: "sent", badge: letter(index), text: "Sent to the run …" };
-    const { already, name } = this.run.to_try[index];
+    const { already } = this.run.to_try[index];
     const done = this.changes.findLast((each) => each.suggestion === index);
     if (this.run.state.over && !done)
       return { kind: "idle", badge: letter(index), text: "Not tried: starts a new run." };
     if (!done && this.transfers.doneAt(null) !== null)
       return { kind: "already", badge: letter(index), text: "All transfers have finished: a change has no effect now." };
     if (!done && already)
-      return { kind: "already", badge: letter(index), text: `Already so: ${name}. It would change nothing.` };
+      return { kind: "already", badge: letter(index), text: "Already so: it would change nothing now." };
     if (!done) return { kind: "idle", badge: letter(index), text: "" };
     const badge = String(this.marks.get(done.n) ?? "");
     const at = `(at ${number(done.t, 1)} s)`;
@@ -115,7 +115,7 @@ export class Lesson {
     button.addEventListener("click", () => this.send(index));
     const predict = element("button", { type: "button", class: "predict", title: "Draw what you expect, then make the change", "aria-label": `Predict ${letter(index)} first`, hidden: button.disabled }, "Predict first");
     predict.addEventListener("click", () => this.predictions.ask(each, (drawn) => this.send(index, drawn)));
-    const result = element("p", { class: "result", role: "status", title: state.text }, state.text);
+    const result = element("p", { class: "result", role: "status", title: state.text }, short(state.text));
     return element("li", { class: state.kind, "data-index": index }, button, result, predict);
   }
 
@@ -180,6 +180,9 @@ const shownReasons = (change, over) => (isMeasuring(change, over) ? [] : change.
 
 const reasons = (texts) =>
   texts.length ? element("div", { class: "why" }, ...texts.map((text) => element("p", {}, text))) : null;
+
+// One line of a card has no space for what the chart shows: how long the parts are.
+const short = (text) => text.replace(/ in the [\d.]+ s after\./, ".");
 
 function words(change, over) {
   if (isMeasuring(change, over) && !change.is_early)

@@ -18,10 +18,10 @@ export const widthOf = (mbps, fullMbps) =>
   IDLE + (WIDEST - IDLE) * Math.sqrt(Math.min(1, Math.max(0, mbps ?? 0) / fullMbps));
 
 // How far the middle of a text is from a point of the link from `a` to `b`, so that the text lies
-// above a link that is `width` pixels wide.
-export function beside(a, b, width, letters) {
+// above a link that is `width` pixels wide if `side` is 1, below it if -1.
+export function beside(a, b, width, letters, side) {
   const [x, y] = normal(a, b).map((each, _, [, down]) => (down > 0 ? -each : each));
-  const away = width / 2 + 3 + Math.abs(x) * LETTER * letters + Math.abs(y) * 4;
+  const away = side * (width / 2 + 3 + Math.abs(x) * LETTER * letters + Math.abs(y) * 4);
   return [x * away, y * away + 4];
 }
 

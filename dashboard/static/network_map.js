@@ -11,7 +11,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const [THIN, BESIDE] = [3, 3]; // width of a link without subflows, and around them
 const FULL = 0.9; // load from which on a link is full
 const USERS = 16; // colours of users
-const [NAME_AT, FIGURES_BELOW] = [0.4, 13]; // as in dashboard/network/svg.py
+const FIGURES_BELOW = 13; // as in dashboard/network/svg.py
 const OTHER_SIZE = 0.08; // a smaller change of the size only scales the drawing
 
 export class NetworkMap {
@@ -203,9 +203,9 @@ export class NetworkMap {
     if (!name) return;
     const called = load >= FULL && crossing > 1 ? `${line.id}: ${crossing} share it` : line.id;
     if (name.lastChild.textContent !== called) name.lastChild.textContent = called;
-    const [left, above] = beside([x1, y1], [x2, y2], width, called.length);
-    put(name, "x", +(x1 + NAME_AT * (x2 - x1) + left).toFixed(1));
-    put(name, "y", +(y1 + NAME_AT * (y2 - y1) + above).toFixed(1));
+    const [left, above] = beside([x1, y1], [x2, y2], width, called.length, line.name_side);
+    put(name, "x", +(x1 + line.name_at * (x2 - x1) + left).toFixed(1));
+    put(name, "y", +(y1 + line.name_at * (y2 - y1) + above).toFixed(1));
   }
 
   showNode(node, frame, [x, y]) {

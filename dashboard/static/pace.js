@@ -1,5 +1,5 @@
-// Say when a simulation is slower than real time, and by how much.
-import { $, number } from "./app.js";
+// The speed of a simulation: the list that sets it, and a line when it is slower than real time.
+import { $, element, number } from "./app.js";
 
 const OVER_MS = 10_000; // the speed is a mean over this time
 const AT_LEAST_MS = 5_000;
@@ -34,4 +34,12 @@ export class Pace {
     const [[began, from], [now, to]] = [this.seen[0], this.seen.at(-1)];
     return now - began < AT_LEAST_MS ? null : (1000 * (to - from)) / (now - began);
   }
+}
+
+// Show a speed in the list that sets it; a speed that was set elsewhere may be none of the list.
+export function showSpeed(list, speed) {
+  if (speed === null || document.activeElement === list) return;
+  const value = String(speed);
+  if (![...list.options].some((each) => each.value === value)) list.append(element("option", { value }, `${value}×`));
+  list.value = value;
 }

@@ -3,6 +3,7 @@
 import { $, api, banners, css, data, element, number, toast } from "./app.js";
 import { Charts, runColour } from "./charts.js";
 import { controls, pick, refill } from "./controls.js";
+import { showSpeed } from "./pace.js";
 import { Apart, quantities } from "./race_apart.js";
 import { Stream } from "./stream.js";
 import { TimeView } from "./time_view.js";
@@ -227,7 +228,7 @@ function showState() {
   Object.assign($("pill"), { className: `pill ${over ? "complete" : text}`, textContent: text });
   for (const id of ["pause-run", "speed", "stop"]) $(id).hidden = over;
   $("pause-run").textContent = run.state.paused ? "Resume" : "Pause";
-  if (run.state.speed !== null && document.activeElement !== $("speed")) $("speed").value = String(run.state.speed);
+  showSpeed($("speed"), run.state.speed);
   $("compare").classList.toggle("primary", over);
   if (over && !summaries) conclude();
 }

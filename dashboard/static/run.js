@@ -10,7 +10,7 @@ import { Finished } from "./finished.js";
 import { Ghost, keepGhost } from "./ghost.js";
 import { Lesson } from "./lesson.js";
 import { LimitLine } from "./limit_line.js";
-import { Pace } from "./pace.js";
+import { Pace, showSpeed } from "./pace.js";
 import { panels } from "./panels.js";
 import { Predictions } from "./predict.js";
 import { offerRace } from "./race_against.js";
@@ -214,8 +214,7 @@ function showState() {
   $("pause-run").hidden = !can("pause");
   $("speed").hidden = !can("speed");
   $("pause-run").textContent = state.paused ? "Resume run" : "Pause run";
-  if (state.speed !== null && document.activeElement !== $("speed"))
-    $("speed").value = String(state.speed);
+  showSpeed($("speed"), state.speed);
   $("pause-charts").hidden = state.over;
   $("again").hidden = !state.over;
   offerRace(run, again);

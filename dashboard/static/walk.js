@@ -20,6 +20,8 @@ export class Walk {
     const { box } = map;
     box.addEventListener("pointerdown", (event) => this.grabbed(event));
     box.addEventListener("pointermove", (event) => this.dragged(event));
+    // A finger on a user drags it and scrolls nothing. Browsers ignore `touch-action` of parts of an SVG.
+    box.addEventListener("touchmove", (event) => this.pressed && event.cancelable && event.preventDefault(), { passive: false });
     box.addEventListener("pointerup", () => this.dropped());
     box.addEventListener("pointercancel", () => this.forget());
     box.addEventListener("click", (event) => this.clicked(event), true);

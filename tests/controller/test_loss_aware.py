@@ -241,7 +241,7 @@ def test_reasons_carry_the_numbers():
     paths = lossy(loss_source="network")
     paths.send(1, 1200, lost=60)
     (decision,) = paths.decisions()
-    assert decision.reason == "loss 5.000% of 1200 packets >= 0.010%"
+    assert decision.reason == "60 of 1200 packets lost: 5.000% >= 0.010%"
     (back,) = paths.decisions()
     assert back.reason == "its interface reports a loss of 0.000% < 0.010%"
 

@@ -161,11 +161,12 @@ def test_the_cause_of_a_change_is_who_shares_a_link_no_more():
     assert text.startswith(f"{moved}Before, up1 and down1 (10 Mb/s) were full and shared by")
 
 
-def waiting(slow_mbps):
+def waiting(slow_mbps, far_ms=50.0):
     def frame(t):
-        rates = {"ue3-1/1": 20.0, "ue3-1/2": slow_mbps if t > 10 else 9.0}
+        rates = {"ue3-1/1": (20.0, 50.0), "ue3-1/2": (slow_mbps if t > 10 else 9.0, far_ms)}
         flows = {
-            name: SubflowSample(mbps, 9, 50.0, 1, False, None, 0) for name, mbps in rates.items()
+            name: SubflowSample(mbps, 9, trip_ms, 1, False, None, 0)
+            for name, (mbps, trip_ms) in rates.items()
         }
         return Frame(
             t, {}, {}, {"ue3": UserSample(20.0, held_back_kb=900.0 if t > 10 else 90.0)}, flows
@@ -181,6 +182,12 @@ def test_data_that_waits_for_a_slow_subflow_is_explained_only_if_one_is_slow():
     assert texts[0].startswith("90 kB had to wait in the receive buffer of ue3")
     assert texts[1].startswith("ue3-1/2 carried only 0.1 Mb/s beside 20 on ue3-1/1. Data is read")
     assert held.held_back(waiting(8.0), "strategy", BEFORE, AFTER) == texts[:1]
+    assert held.held_back(waiting(8.0, 70.0), "strategy", BEFORE, AFTER) == texts[:1]
+    assert held.held_back(waiting(0.0, 400.0), "strategy", BEFORE, AFTER) == texts[:1]
+    assert held.held_back(waiting(8.0, 130.0), "strategy", BEFORE, AFTER)[1] == (
+        "A round trip of ue3-1/2 took 130 ms, one of ue3-1/1 50 ms. Data is read in order: what was "
+        "sent on ue3-1/2 arrives late, and later data that came over ue3-1/1 waits for it."
+    )
 
 
 def test_data_held_back_is_named_only_for_users_that_a_change_touches():

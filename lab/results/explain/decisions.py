@@ -124,8 +124,9 @@ def _paths_and_rates(
 ) -> list[tuple[float, str]]:
     """Return (effect in Mb/s, text) for all paths and pacing rates that were ordered.
 
-    The text has the reason for the subflow whose rate changed most. Return [] if one subflow got
-    another path and nothing else, because `links.moved` says so.
+    The text has the reason for the subflow whose rate changed most, for its path rather than for
+    its pacing rate. Return [] if one subflow got another path and nothing else, because
+    `links.moved` says so.
     """
     old, new = (scene.routes(span.end_s) for span in spans)
     routed = {
@@ -138,7 +139,7 @@ def _paths_and_rates(
         for each in orders
         if each["action"] == "expect" and each.get("expected_mbps") is not None
     }
-    named = routed | paced
+    named = paced | routed
     if not paced and len(routed) < 2:
         return []
     change = {

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from lab.frame import Frame
 from lab.results.effects import number_text
-from lab.results.explain.scene import Scene, inside
+from lab.results.explain.scene import Scene, inside, subflow_number
 from lab.results.stretches import Span
 
 HELD_KB, HELD_RATIO = 50.0, 2.0  # a smaller change of the data held back is not mentioned
+LATE = 1.5  # data waits for a subflow whose round trip is this many times the shortest one
 SLOW = 0.2  # data waits for a subflow with less than this fraction of the fastest one's rate
 SOON_S = 3.0  # for so long after a change, `released` looks at what users read
 GREATER = 1.3  # a user reads waiting data if it reads this many times what its subflows carry
@@ -21,8 +22,8 @@ def held_back(scene: Scene, target: str, before: Span, after: Span) -> list[str]
     Out-of-order data has arrived but cannot be read yet, because earlier data is missing. `target`
     names the changed parameter; `before` and `after` are the intervals of the run before and after
     the change. Only multipath users that the change concerns are considered. Users whose
-    out-of-order data varied as much before the change are left out. If this data grew, and one of
-    the user's subflows is much slower than another, a second sentence names the slow subflow.
+    out-of-order data varied as much before the change are left out. If this data grew, a
+    second sentence says which subflow the data waited for, if one is much slower than another.
     """
     found = []
     for user in sorted(concerned_users(scene, target, after.end_s) & {*scene.network.multipath}):
@@ -74,7 +75,7 @@ def concerned_users(scene: Scene, target: str, t: float) -> set[str]:
 
 
 def _slowest(scene: Scene, user: str, span: Span) -> list[str]:
-    """Return a sentence if one subflow of a user is much slower than the user's fastest one.
+    """Return a sentence if a subflow of a user is much slower than another, in rate or round trip.
 
     The sentence says why data from the fast subflow cannot be read at once: earlier data, sent on
     the slow subflow, is still missing.
@@ -84,16 +85,36 @@ def _slowest(scene: Scene, user: str, span: Span) -> list[str]:
         for name in scene.routes(span.end_s)
         if scene.user_of(name) == user
     }
-    if len(rates) < 2:
+    sending = {name: mbps for name, mbps in rates.items() if mbps > 0}
+    if len(sending) < 2:
         return []
-    slow, fast = (extreme(rates, key=rates.__getitem__) for extreme in (min, max))
-    if not 0 < rates[slow] <= SLOW * rates[fast]:
+    slow, fast = (extreme(sending, key=sending.__getitem__) for extreme in (min, max))
+    if sending[slow] <= SLOW * sending[fast]:
+        return [
+            f"{slow} carried only {number_text(sending[slow])} Mb/s beside "
+            f"{number_text(sending[fast])} on {fast}. {_order(slow, fast)}"
+        ]
+    trips = {
+        name: trip
+        for name in sending
+        if (trip := span.mean(scene.frames, subflow_number(name, "rtt_ms")))
+    }
+    if len(trips) < 2:
+        return []
+    near, far = (extreme(trips, key=trips.__getitem__) for extreme in (min, max))
+    if trips[far] < LATE * trips[near]:
         return []
     return [
-        f"{slow} carried only {number_text(rates[slow])} Mb/s beside {number_text(rates[fast])} on "
-        f"{fast}. Data is read in order: what was sent on {slow} arrives late, and later data that "
-        f"came over {fast} waits for it."
+        f"A round trip of {far} took {trips[far]:.0f} ms, one of {near} {trips[near]:.0f} ms. "
+        f"{_order(far, near)}"
     ]
+
+
+def _order(slow: str, fast: str) -> str:
+    return (
+        f"Data is read in order: what was sent on {slow} arrives late, and later data that came "
+        f"over {fast} waits for it."
+    )
 
 
 def released(scene: Scene, target: str, after: Span) -> list[str]:
