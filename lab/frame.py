@@ -177,6 +177,17 @@ class Frame:
             sf={name: _divided(each, rate_scale) for name, each in self.sf.items()},
         )
 
+    def sharing(self, previous: Frame) -> Frame:
+        """Return an equal frame that has the objects of `previous` where names and samples of
+        subflows are equal. So the many subflows of a long run that have ended need little memory.
+        """
+        names = {name: name for name in previous.sf}
+        subflows = {
+            names.get(name, name): before if (before := previous.sf.get(name)) == each else each
+            for name, each in self.sf.items()
+        }
+        return replace(self, sf=subflows)
+
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object of one line of samples.jsonl (docs/formats.md)."""
         measured = {} if self.interval_s is None else {"interval_s": self.interval_s}

@@ -364,7 +364,11 @@ Line = dict[str, Any]
 
 def read_frames(folder: Path) -> list[Frame]:
     """Return the samples in samples.jsonl as frames. An incomplete last line is ignored."""
-    return [Frame.from_json(line) for line in read_samples(folder)]
+    frames: list[Frame] = []
+    for line in read_lines(folder / "samples.jsonl"):
+        frame = Frame.from_json(line)
+        frames.append(frame.sharing(frames[-1]) if frames else frame)
+    return frames
 
 
 def read_samples(folder: Path) -> list[Line]:

@@ -11,6 +11,7 @@ which is then renamed.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import shlex
@@ -396,4 +397,6 @@ def _line(entry: dict[str, Any]) -> str:
 
 
 def _pretty(document: dict[str, Any]) -> str:
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    text = io.StringIO()  # `dumps` would keep each piece of an indented document for a while
+    json.dump(document, text, indent=1, ensure_ascii=False)
+    return text.getvalue() + "\n"

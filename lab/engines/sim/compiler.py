@@ -73,6 +73,7 @@ def main(*laws: str) -> None:
             testbed = scenario.load("testbed_wifi_lte")
             network = Network(testbed.network, testbed.multipath, [], testbed.seed)
             network.run(1)
+            network.mark_named()
             network.set_link(SetLinkRate(testbed.network.links[0].id, 1))
     if not code_cache.is_complete(where):
         sys.exit(f"error: {code_cache.failure(where)}")

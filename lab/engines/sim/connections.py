@@ -9,10 +9,11 @@ from lab.engines.sim.core import dispatch
 from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import Subflow
+from lab.frame import SubflowSample
 from lab.scenario.flows import Flow
 
 
-@dataclass
+@dataclass(slots=True)
 class SubflowCounters:
     """A subflow, and its counters at the time of the last sample.
 
@@ -20,7 +21,8 @@ class SubflowCounters:
     arrived, `out_of_order` only those that arrived out of order. `samples` is the number of samples
     so far, and `rtt_sum_ms` is the sum of the RTTs in these samples. `backup_ns` is the time for
     which the subflow was a backup. `tier` is 1 at the user's primary access point, and 2 at another
-    one.
+    one. `last` is the last sample of a subflow that has been forgotten, whose next one is equal if
+    nothing changes.
     """
 
     subflow: Subflow
@@ -31,6 +33,7 @@ class SubflowCounters:
     samples: int = 0
     backup_ns: int = 0
     tier: int = 1
+    last: SubflowSample | None = None
 
     @property
     def record(self) -> at.Subflow:
@@ -43,7 +46,7 @@ class SubflowCounters:
         return self.subflow.ends.user.link
 
 
-@dataclass
+@dataclass(slots=True)
 class Connection:
     """A connection that was started.
 
@@ -80,6 +83,11 @@ class Connections(dict[str, Connection]):
         """Count one more subflow of a connection. It may not have started yet."""
         if flow.id in self:
             self[flow.id].subflows.append(SubflowCounters(subflow))
+
+    def forget(self, flow_id: str) -> None:
+        """Read the counters of a connection from a copy from now on (`Tables.forget`)."""
+        if flow_id in self:
+            self[flow_id].record = self._network.tables.connections[flow_id]
 
     def set_cc(self, cc: str) -> None:
         """Change the congestion control of all open TCP connections.

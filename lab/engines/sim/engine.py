@@ -455,6 +455,8 @@ class SimEngine(Engine):
             self._occupancies.setdefault(ap, []).append(value)
         self.observer.add_occupancies(occupancies)
         self.controller.step_if_due(self.network.now_ns)
+        for flow_id in self.network.forget_ended():
+            self.connections.forget(flow_id)
         self._measurement_ns += MEASUREMENT_NS
 
     def _handed_over(self, user: str, old: str, new: str, rssi_dbm: float) -> None:

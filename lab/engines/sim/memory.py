@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import ctypes
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 from lab.engines.sim.core.jit import RECORDS
 
 Record = TypeVar("Record")
+Group = list[tuple[int, int]]  # addresses and numbers of words, see `Objects.group`
 WORD = 8  # bytes
 BLOCK_WORDS = 1 << 15
 NUMBERS: dict[str, type[ctypes.c_int64 | ctypes.c_double]] = {
@@ -28,6 +31,7 @@ class Row(ctypes.Structure):
     A row that compiled code returns has no `memory`: it must not be used longer than its world."""
 
     memory: Any = None
+    record: str
 
     @property
     def address(self) -> int:
@@ -88,21 +92,30 @@ def _reference(field: str, kind: str) -> property:
     return property(read, write)
 
 
-def _row(name: str, record: type) -> type[Row]:
-    """Return the class of the rows of a record."""
-    kinds = record.__annotations__
-    fields = [
+def _fields(kinds: dict[str, str]) -> list[tuple[str, Any]]:
+    """Return the fields of a `ctypes.Structure` with the words of a record."""
+    return [
         (field if kind in NUMBERS else f"_{field}", NUMBERS.get(kind, ctypes.c_int64))
         for field, kind in kinds.items()
     ]
+
+
+def _row(name: str, record: type) -> type[Row]:
+    """Return the class of the rows of a record."""
+    kinds = record.__annotations__
     references = {
         field: _reference(field, kind) for field, kind in kinds.items() if kind not in NUMBERS
     }
-    return type(name, (Row,), {"_fields_": fields, "record": name, **references})
+    return type(name, (Row,), {"_fields_": _fields(kinds), "record": name, **references})
 
 
 ROWS: dict[str, type[Row]] = {}
 ROWS.update((name, _row(name, record)) for name, record in RECORDS.items())
+# rows without references, for the numbers of records that are no longer there
+COPIES: dict[str, type[ctypes.Structure]] = {
+    name: type(f"{name}Copy", (ctypes.Structure,), {"_fields_": _fields(record.__annotations__)})
+    for name, record in RECORDS.items()
+}
 
 
 class Objects:
@@ -122,6 +135,20 @@ class Objects:
         """Return a list of `count` records that begins with the first `used` ones of `old`."""
         return old
 
+    def copy(self, record: Record) -> Record:
+        """Return a record with the numbers of `record`, without its references and lists."""
+        kinds = RECORDS[type(record).__name__].__annotations__
+        numbers = {name: getattr(record, name) for name, kind in kinds.items() if kind in NUMBERS}
+        return _filled(type(record)(), **numbers)
+
+    @contextmanager
+    def group(self, group: Group) -> Iterator[None]:
+        """Add to `group` all that is made meanwhile, so that it can be given back together."""
+        yield
+
+    def give_back(self, group: Group) -> None:
+        """Let the memory of a group be used again. Nothing may refer to it any more."""
+
 
 class Rows(Objects):
     """Makes records for compiled code: rows in memory."""
@@ -129,6 +156,8 @@ class Rows(Objects):
     def __init__(self) -> None:
         self._blocks: list[Any] = []
         self._free, self._end = 0, 0
+        self._group: Group | None = None
+        self._given_back: dict[int, list[int]] = defaultdict(list)  # addresses, by number of words
 
     def one(self, kind: type[Record], /, **fields: Any) -> Record:
         row = ROWS[kind.__name__]
@@ -148,9 +177,37 @@ class Rows(Objects):
         ctypes.memmove(new.address, old.address, used * ctypes.sizeof(ROWS[kind.__name__]))  # type: ignore[attr-defined]
         return new
 
+    def copy(self, record: Record) -> Record:
+        row = cast(Row, record)
+        return cast(Record, COPIES[row.record].from_buffer_copy(row))
+
+    @contextmanager
+    def group(self, group: Group) -> Iterator[None]:
+        self._group = group
+        try:
+            yield
+        finally:
+            self._group = None
+
+    def give_back(self, group: Group) -> None:
+        for address, words in group:
+            self._given_back[words].append(address)
+        group.clear()
+
     def _take(self, words: int) -> int:
-        """Return the address of `words` words that are 0. Records that are made one after the other
-        are neighbours in memory."""
+        """Return the address of `words` words that are 0."""
+        if given_back := self._given_back[words]:
+            address = given_back.pop()
+            ctypes.memset(address, 0, words * WORD)
+        else:
+            address = self._new(words)
+        if self._group is not None:
+            self._group.append((address, words))
+        return address
+
+    def _new(self, words: int) -> int:
+        """Return the address of new words that are 0. Records that are made one after the other are
+        neighbours in memory."""
         if self._free + words * WORD > self._end:
             if words > BLOCK_WORDS:
                 return self._block(words)

@@ -22,6 +22,7 @@ from lab.engines.sim.core import (
     handshake,
     links,
     queues,
+    reuse,
     round_trips,
 )
 from lab.engines.sim.core import state as at
@@ -46,20 +47,15 @@ PACKETS = 2048  # packets in flight for which a new network has space
 _interpreted: WeakSet[Network] = WeakSet()  # networks that compiled code cannot run
 
 
-def build(tables: Tables) -> at.World:
-    """Return the world of a network at the start of a run, with all that `tables` lacks: rings of
-    recent segments, and space for packets and events."""
-    tables.add_rings()
-    add_room(tables, PACKETS)
-    return tables.w
-
-
-def add_room(tables: Tables, packets: int) -> None:
-    """Make space for `packets` more packets in flight, and for as many more scheduled events."""
+def add_room(tables: Tables, count: int) -> list[at.Packet]:
+    """Make space for `count` more packets in flight, and for as many more scheduled events. Return
+    the packets."""
     w, make = tables.w, tables.make
-    longer = make.longer(at.Due, w.heap, w.heap_count, w.heap_size + packets)
-    w.heap, w.heap_size = longer, w.heap_size + packets
-    links.add_packets(w, make.many(at.Packet, packets), make.many(at.Event, packets), packets)
+    longer = make.longer(at.Due, w.heap, w.heap_count, w.heap_size + count)
+    w.heap, w.heap_size = longer, w.heap_size + count
+    packets = make.many(at.Packet, count)
+    links.add_packets(w, packets, make.many(at.Event, count), count)
+    return packets
 
 
 class Network:
@@ -80,16 +76,16 @@ class Network:
             compiled.speed_up_if_possible()
         if not compiled.is_fast():
             _interpreted.add(self)
-        self.tables = Tables(topology, multipath, seed, compiled.records())
         flows = list(flows)
-        for flow in flows:
-            self.tables.add_connection(flow)
+        self.tables = Tables(topology, multipath, flows, seed, compiled.records())
         users = {(flow.user, flow.direction) for flow in flows}
         self._data_hops = self._hops_of_data(topology, users)
         relays = {(relay, direction) for relay in topology.relays for direction in (DOWN, UP)}
         self._data_directions = users | relays
         self.routes = Routes(self.tables.wiring, self.tables.links, self.tables.stations)
-        self.w = build(self.tables)
+        self.w = self.tables.w
+        self._packets: list[tuple[list[at.Packet], int]] = []  # all of the network, with numbers
+        self._add_room(PACKETS)
         self._steps: dict[Hops, at.Step] = {}  # the first one of each route
         self._down: set[Interface] = set()
         self._roles: dict[Interface, Role] = {}  # "subflow" where one is missing
@@ -115,8 +111,11 @@ class Network:
         """Handle all events that are due before `until_ns`, and set the virtual time to
         `until_ns`."""
         while not event_loop.run(self.w, until_ns):
-            add_room(self.tables, self.w.heap_size)
+            self._add_room(self.w.heap_size)
         self.now_ns = until_ns
+
+    def _add_room(self, count: int) -> None:
+        self._packets.append((add_room(self.tables, count), count))
 
     # --- connections
 
@@ -127,7 +126,7 @@ class Network:
         with all subflows; the RTTs are those of the paths without queueing. UDP has no handshake.
         """
         self._make_room()
-        c, subflows = self.tables.connections[flow.id], self.tables.subflows[flow.id]
+        c, subflows = self.tables.add_connection(flow), self.tables.subflows[flow.id]
         rtts_ns = [self._set_path(each) for each in subflows]
         c.state, c.started_ns = at.OPENING, self.now_ns
         is_udp = flow.protocol == "udp"
@@ -149,7 +148,7 @@ class Network:
 
     def _make_room(self) -> None:
         if self.w.heap_count + event_loop.NEW_PER_EVENT > self.w.heap_size:
-            add_room(self.tables, self.w.heap_size)
+            self._add_room(self.w.heap_size)
 
     def stop(self, flow: Flow) -> None:
         """Close the connection of a flow immediately. Its packets in flight have no effect from now
@@ -161,10 +160,33 @@ class Network:
     def set_demand(self, flow: Flow, rate_bps: int | None) -> None:
         """Set the rate in bit/s at which the application of a flow writes data. 0 pauses the
         application. None removes the limit: TCP then always has data to send."""
+        if flow.id not in self.tables.present:
+            return
         c = self.tables.connections[flow.id]
         c.demand_bps = at.UNLIMITED if rate_bps is None else rate_bps
         if c.state == at.ESTABLISHED:
             application.restart(self.w, c, self.now_ns)
+
+    def forget_ended(self) -> list[str]:
+        """Let the records of connections that are over be used again (`Tables.forget`), as far as
+        no packet in flight and no scheduled event names them. Return the ids of their flows."""
+        connections = ((each, self.tables.connections[each]) for each in self.tables.present)
+        over = {each: c for each, c in connections if c.state == at.CLOSED or c.done_ns}
+        if not over:
+            return []
+        for c in over.values():
+            c.is_named = 0
+        self.mark_named()
+        ended = [each for each, c in over.items() if not c.is_named]
+        for each in ended:
+            self.tables.forget(each)
+        return ended
+
+    def mark_named(self) -> None:
+        """Mark all connections that a packet in flight or a scheduled event names."""
+        reuse.mark_of_events(self.w)
+        for packets, count in self._packets:
+            reuse.mark_of_packets(self.w, packets, count)
 
     # --- subflows
 
@@ -197,6 +219,8 @@ class Network:
         """Set the expected rate of a subflow in bit/s of Ethernet frames; None removes it. The
         sender keeps to this rate by pacing or, if the scenario says `expected_by: window`, by its
         congestion window."""
+        if subflow.is_forgotten:
+            return
         s = subflow.record
         s.expected_bps, s.paced_until_ns = rate_bps or 0, 0
         events.schedule(self.w, self.now_ns, s.connection.push)
@@ -205,6 +229,8 @@ class Network:
         """Set or clear the backup flag of a subflow. The receiver sends the flag with MP_PRIO (RFC
         8684), so the sender applies it half a round trip later. At t = 0 the flag is applied
         immediately."""
+        if subflow.is_forgotten:
+            return
         s = subflow.record
         s.requested_backup = int(backup)
         if not self.now_ns:
@@ -216,6 +242,8 @@ class Network:
         """Choose the path of a subflow, which its packets use from now on. Return the RTT of the
         path without queueing, in ns."""
         subflow.path = self.routes.path(subflow.ends, subflow.requested_path)
+        if subflow.is_forgotten:
+            return 0
         hops = self.routes.hops(subflow.ends, subflow.path)
         data, back = hops[subflow.data_direction], hops[_other(subflow.data_direction)]
         subflow.record.data_route, subflow.record.ack_route = self.steps(data), self.steps(back)
@@ -430,6 +458,7 @@ class Network:
         return (user, direction) in self._data_directions
 
     def subflows(self) -> Iterator[Subflow]:
+        """Yield the subflows of all connections that were started, also of those that are over."""
         return (subflow for subflows in self.tables.subflows.values() for subflow in subflows)
 
 

@@ -104,7 +104,7 @@ class Observer:
         id and the number of the subflow in its connection, from 1."""
         return {
             (connection, number): subflow
-            for connection, subflows in self._network.tables.subflows.items()
+            for connection, subflows in self._network.tables.present.items()
             for number, subflow in enumerate(subflows, 1)
             if self._network.is_active(subflow)
         }

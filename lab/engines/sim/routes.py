@@ -25,7 +25,7 @@ DOWN, UP = "down", "up"
 Hops = tuple[state.Hop, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Ends:
     """The interfaces of the server and of the user between which a subflow runs.
 
@@ -37,14 +37,15 @@ class Ends:
     flow: paths.Flow
 
 
-@dataclass
+@dataclass(slots=True)
 class Subflow:
     """A subflow of a simulated network.
 
     `record` is its state in the packet core (`core.state`). `data_direction` is
     "down" (to the user) or "up". `path` is the path in use, and `requested_path` is the path that
     the controller requested. Each path lists the switches from the server to the user. It is empty
-    if there is no path.
+    if there is no path. If the subflow `is_forgotten`, its connection is over, and `record` is a
+    copy with the last numbers (`tables.Tables.forget`).
     """
 
     record: state.Subflow
@@ -52,6 +53,7 @@ class Subflow:
     data_direction: str
     path: Path = ()
     requested_path: Path = ()
+    is_forgotten: bool = False
 
 
 class Routes:
@@ -66,9 +68,11 @@ class Routes:
         are up at the start."""
         self._wiring, self._links, self._stations = wiring, links, stations
         self._broken: set[str] = set()
+        self._shortest: dict[tuple[str, str], list[Path]] = {}  # while no link changes
 
     def set_link(self, link: str, up: bool) -> None:
         (self._broken.discard if up else self._broken.add)(link)
+        self._shortest.clear()
 
     def path(self, ends: Ends, requested: Path = ()) -> Path:
         """Return the switches from the server to the user. The path is `requested` if all its links
@@ -76,18 +80,26 @@ class Routes:
 
         Raise `LabError` if no links connect the two ends.
         """
-        up = self._neighbours(self._broken)
-        if requested and all(there in up[here] for here, there in pairwise(requested)):  # 1
-            return requested
+        if requested:
+            up = self._neighbours(self._broken)
+            if all(there in up[here] for here, there in pairwise(requested)):  # 1
+                return requested
         server, user = ends.server.switch, ends.user.switch
-        all_links = self._neighbours(())
-        found = paths.between(up, server, user) or paths.between(all_links, server, user)  # 2, 3
+        if (server, user) not in self._shortest:
+            self._shortest[server, user] = self._found(server, user)
+        found = self._shortest[server, user]
         if not found:
             raise LabError(
                 f"connect {ends.user.node} and {ends.server.node}: "
                 f"no path leads from {server} to {user}"
             )
         return paths.choose(found, ends.flow)
+
+    def _found(self, server: str, user: str) -> list[Path]:
+        """Return the shortest paths over links that are up (2), or else over all links (3)."""
+        return paths.between(self._neighbours(self._broken), server, user) or paths.between(
+            self._neighbours(()), server, user
+        )
 
     def hops(self, ends: Ends, path: Path) -> dict[str, Hops]:
         """Return the hops of a path. The key "down" has the hops from the server to the user, and

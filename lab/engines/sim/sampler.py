@@ -140,7 +140,6 @@ class Sampler:
         self, connection: Connection, counters: SubflowCounters, elapsed_ns: int
     ) -> SubflowSample:
         s = counters.record
-        rate, out_of_order = self._receiver(connection, counters, elapsed_ns)
         rtt_ms = units.ms_from_ns(s.srtt_ns)
         counters.rtt_sum_ms, counters.samples = (
             counters.rtt_sum_ms + rtt_ms,
@@ -149,7 +148,13 @@ class Sampler:
         backup = bool(s.backup)
         counters.backup_ns += elapsed_ns if backup else 0
         moves = self.movement.moves
-        return SubflowSample(
+        place = (connection.flow.user, counters.link) if moves else (None, None)
+        last = counters.last
+        if last and (last.tier, last.user, last.ap) == (counters.tier, *place):
+            return last
+        is_still = counters.subflow.is_forgotten and s.segments_received == counters.segments
+        rate, out_of_order = self._receiver(connection, counters, elapsed_ns)
+        sample = SubflowSample(
             round(rate, 4),
             int(s.cwnd),
             round(rtt_ms, 3),
@@ -157,9 +162,11 @@ class Sampler:
             backup,
             _mbps(s.expected_bps or None),
             out_of_order,
-            connection.flow.user if moves else None,
-            counters.link if moves else None,
+            *place,
         )
+        if is_still:
+            counters.last = sample
+        return sample
 
     def _receiver(
         self, connection: Connection, counters: SubflowCounters, elapsed_ns: int

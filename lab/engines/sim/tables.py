@@ -9,7 +9,7 @@ from controller import paths
 from controller.units import ns_from_ms, ppm_from_fraction
 from lab.engines.sim.core import queues, random_numbers, sender
 from lab.engines.sim.core import state as at
-from lab.engines.sim.memory import Objects
+from lab.engines.sim.memory import Group, Objects
 from lab.engines.sim.routes import DOWN, UP, Ends, Subflow
 from lab.radio import lte, wifi
 from lab.radio.cell import Cell, Station
@@ -39,6 +39,8 @@ QUEUES = {"codel": at.CODEL, "fq_codel": at.FQ_CODEL, "red": at.RED}
 VARIANTS = {"kernel": at.KERNEL, "draft": at.DRAFT}
 TCP, UDP, SERVER_PORT = 6, 17, 5001
 JOINS = 32  # subflows that a connection can open again, after an interface was down
+LEAST_RING = 64  # segments
+RINGS_PER_FILE = 4  # so many times may a ring hold a file: its segments can be sent again
 METERS = 2  # of an access point: at.TIER_2_METER and at.DEMAND_METER
 
 NO_THRESHOLD = float(at.FOREVER)
@@ -54,11 +56,19 @@ class Tables:
       access point's
     - `connections[flow id]`: the connection of a flow
     - `subflows[flow id]`: the subflows of a connection, as `routes.Subflow`
+    - `present[flow id]`: the same, without those of connections that were forgotten
     """
 
-    def __init__(self, topology: Topology, multipath: Multipath, seed: int, make: Objects) -> None:
-        """Make the records of links, cells and stations. Those of flows are added later by
-        `add_connection`. `make` makes the records."""
+    def __init__(
+        self,
+        topology: Topology,
+        multipath: Multipath,
+        flows: Iterable[Flow],
+        seed: int,
+        make: Objects,
+    ) -> None:
+        """Make the records of links, cells and stations. Those of each flow are added later by
+        `add_connection`; `flows` are all that will be. `make` makes the records."""
         self.topology, self.multipath, self.seed = topology, multipath, seed
         self.make = make
         self.wiring: Wiring = wire(topology)
@@ -72,7 +82,10 @@ class Tables:
         self.connections: dict[str, at.Connection] = {}
         self.subflows: dict[str, list[Subflow]] = {}
         self.flows: dict[str, Flow] = {}
-        self.ring_size = 64  # segments; a power of two
+        self.present: dict[str, list[Subflow]] = {}
+        self._groups: dict[str, Group] = {}
+        windows = [self._receive_window(self._sizes(flow)[1]) for flow in flows]
+        self.ring_size = _power_of_two(max([LEAST_RING, *(2 * each for each in windows)]))
         for link in topology.links:
             self._add_link(link)
 
@@ -231,12 +244,18 @@ class Tables:
 
     # --- connections
 
-    def add_connection(self, flow: Flow) -> None:
-        """Add the records of a flow's connection and of the connection's subflows.
+    def add_connection(self, flow: Flow) -> at.Connection:
+        """Add the records of a flow's connection and of the connection's subflows, and return the
+        connection.
 
         A Multipath TCP connection has a subflow for each address of its user. Any other connection
         has only one subflow, from the user's first address.
         """
+        self._groups[flow.id] = []
+        with self.make.group(self._groups[flow.id]):
+            return self._add_connection(flow)
+
+    def _add_connection(self, flow: Flow) -> at.Connection:
         is_multipath, payload, ack = self._sizes(flow)
         own = [
             (each, address)
@@ -246,9 +265,9 @@ class Tables:
         ends = own if is_multipath else own[:1]
         spare = JOINS if len(ends) > 1 else 0
         window = self._receive_window(payload)
-        while self.ring_size < 2 * window:
-            self.ring_size *= 2
         volume = flow.volume_bytes
+        segments = at.FOREVER if volume is None else -(-volume // payload)
+        ring = self._ring_size(segments)
         c = self.make.one(
             at.Connection,
             subflows=self.make.many(at.Subflow, len(ends) + spare),
@@ -258,13 +277,16 @@ class Tables:
             ack_bytes=ack,
             is_mptcp=int(is_multipath),
             is_upload=int(flow.direction == UP),
-            total_segments=at.FOREVER if volume is None else -(-volume // payload),
+            total_segments=segments,
             volume_bytes=at.FOREVER if volume is None else volume,
             receive_window=window,
             send_window=window,
             sender_window_end=window,
             is_datagrams=int(flow.protocol == "udp"),
             demand_bps=at.UNLIMITED if flow.rate_bps is None else flow.rate_bps,
+            ring_size=ring,
+            received=self.make.ints(ring),
+            reinject_queue=self.make.ints(ring),
             **self._settings(),
         )
         c.app, c.push, c.reinject_timer = (
@@ -272,10 +294,25 @@ class Tables:
             for kind in (at.APP_DUE, at.PUSH, at.REINJECT_DUE)
         )
         self.connections[flow.id], self.flows[flow.id] = c, flow
-        self.subflows[flow.id] = [
+        self.subflows[flow.id] = self.present[flow.id] = [
             self._add_subflow(c, n, flow, interface, address)
             for n, (interface, address) in enumerate(ends)
         ]
+        return c
+
+    def forget(self, flow_id: str) -> None:
+        """Let the records of a connection be used again by others. Of the connection and its
+        subflows, copies with their numbers stay. Nothing may refer to the records any more
+        (`core.reuse`)."""
+        c = self.connections[flow_id] = self.make.copy(self.connections[flow_id])
+        for subflow in self.present.pop(flow_id):
+            subflow.record = self.make.copy(subflow.record)
+            subflow.record.connection, subflow.is_forgotten = c, True
+        self.make.give_back(self._groups.pop(flow_id))
+
+    def _ring_size(self, segments: int) -> int:
+        """Return the size of the rings of a connection that has so many segments to send."""
+        return min(self.ring_size, _power_of_two(max(LEAST_RING, RINGS_PER_FILE * segments)))
 
     def joins_left(self, flow: Flow) -> int:
         addresses = self.wiring.addresses(flow.user)
@@ -285,9 +322,9 @@ class Tables:
         """Add the records of one more subflow to a connection, between the ends of `old`. At most
         `JOINS` are possible."""
         c, ends = self.connections[flow.id], old.ends
-        new = self._add_subflow(c, c.count, flow, ends.user, ends.flow.destination)
+        with self.make.group(self._groups[flow.id]):
+            new = self._add_subflow(c, c.count, flow, ends.user, ends.flow.destination)
         new.record.law_number = old.record.law_number
-        self._add_rings(new.record)
         c.count += 1
         self.subflows[flow.id].append(new)
         return new
@@ -348,21 +385,15 @@ class Tables:
             self.make.one(at.Event, kind=kind, subflow=s, connection=c)
             for kind in range(at.RTO_DUE, at.REMOVAL + 1)
         )
+        s.ring_size = c.ring_size
+        s.segments = self.make.many(at.Segment, s.ring_size)
+        s.transmissions_sent = self.make.many(at.Transmission, s.ring_size)
         return Subflow(s, Ends(server, interface, towards_user), flow.direction)
 
-    def add_rings(self) -> None:
-        """Make the rings of all subflows and connections, when all connections are known."""
-        for c in self.connections.values():
-            c.ring_size = self.ring_size
-            c.received = self.make.ints(self.ring_size)
-            c.reinject_queue = self.make.ints(self.ring_size)
-            for n in range(c.count):
-                self._add_rings(c.subflows[n])
 
-    def _add_rings(self, s: at.Subflow) -> None:
-        s.ring_size = self.ring_size
-        s.segments = self.make.many(at.Segment, self.ring_size)
-        s.transmissions_sent = self.make.many(at.Transmission, self.ring_size)
+def _power_of_two(least: int) -> int:
+    """Return the smallest power of two that is not below `least`."""
+    return 1 << (least - 1).bit_length()
 
 
 def airtime(station: Station) -> dict[str, int]:

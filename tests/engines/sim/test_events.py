@@ -15,6 +15,12 @@ EMPTY = Topology(
 )
 
 
+def tables_of_no_flow():
+    tables = Tables(EMPTY, Multipath(), (), 1, compiled.records())
+    network.add_room(tables, 64)
+    return tables
+
+
 def pop(w):
     e = w.heap[0].event
     events.remove_first(w)
@@ -23,8 +29,8 @@ def pop(w):
 
 @given(st.lists(st.integers(0, 20), max_size=60))
 def test_events_are_handled_in_the_order_of_time_then_of_scheduling(times):
-    tables = Tables(EMPTY, Multipath(), 1, compiled.records())
-    w = network.build(tables)
+    tables = tables_of_no_flow()
+    w = tables.w
     for number, at_ns in enumerate(times):
         events.schedule(w, at_ns, tables.make.one(at.Event, kind=at.PUSH, expires_ns=number))
     numbers = [pop(w).expires_ns for _ in times]
@@ -33,8 +39,8 @@ def test_events_are_handled_in_the_order_of_time_then_of_scheduling(times):
 
 def test_a_postponed_timer_expires_once_at_its_last_time():
     """A postponed timer keeps its first entry in the heap; a stopped one does not expire."""
-    tables = Tables(EMPTY, Multipath(), 1, compiled.records())
-    w, timer = network.build(tables), tables.make.one(at.Event, kind=at.RTO_DUE)
+    tables = tables_of_no_flow()
+    w, timer = tables.w, tables.make.one(at.Event, kind=at.RTO_DUE)
     events.start_timer(w, timer, 10)
     events.start_timer(w, timer, 30)
     assert (events.next_ns(w), pop(w)) == (10, timer)

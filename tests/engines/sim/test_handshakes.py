@@ -179,8 +179,8 @@ def test_a_further_subflow_begins_when_the_server_is_heard_again(paths, directio
     second = {"rate_mbps": 100, "delay_ms": 40}
     simulation = paths(FAST, second, traffic={"direction": direction})
     at_s = 2 * 0.02 + round_trips * 0.08
-    s = simulation.network.tables.subflows["ue1-1"][1].record
     simulation.run(at_s - 0.002, 0.001)
+    s = simulation.network.tables.subflows["ue1-1"][1].record
     assert s.state == at.OPENING
     simulation.run(0.004, 0.001)
     assert s.state == at.ESTABLISHED
@@ -266,8 +266,8 @@ def test_a_window_is_one_segment_if_more_than_one_syn_was_lost(opened, monkeypat
 def test_an_application_writes_when_its_connection_is_open(paths):
     path = {"rate_mbps": 100, "delay_ms": 100}
     simulation = paths(path, traffic={"kind": "rate", "rate_mbps": 1})
-    c = simulation.network.tables.connections["ue1-1"]
     simulation.run(0.29, 0.29)
+    c = simulation.network.tables.connections["ue1-1"]
     assert c.written == 0
     simulation.run(0.03, 0.03)
     assert c.written > 0

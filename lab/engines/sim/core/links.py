@@ -35,6 +35,7 @@ def new_packet(w: World, s: Subflow, kind: int, route: Step, size: int) -> Packe
 @jit
 def free_packet(w: World, p: Packet) -> None:
     p.departs_ns = p.ecn = p.echo = 0
+    p.subflow = w.no_subflow
     p.next = w.free_packet
     w.free_packet = p
     w.free_packets += 1

@@ -251,7 +251,7 @@ class Step:
 class Packet:
     """A packet in flight. `next` chains free packets, and the packets of a line."""
 
-    subflow: Subflow
+    subflow: Subflow  # of a free packet w.no_subflow
     kind: int
     size: int
     step: Step  # its next hop
@@ -438,6 +438,7 @@ class Connection:
     state: int
     subflows: list[Subflow]
     count: int
+    is_named: int  # by a packet or an event, see `reuse`
     scheduler: int
     is_datagrams: int
     segment_bytes: int  # payload of a segment
