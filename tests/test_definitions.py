@@ -78,6 +78,8 @@ def pattern(target: str) -> str:
             return "strategy.PARAMETER"
         case ["link", _, what]:
             return f"link.ID.{what}"
+        case ["link", _, "queue", "packets"]:
+            return "link.ID.queue.packets"
         case ["link", _, way, what]:
             return f"link.ID.{way}.{what}"
         case ["user", _, what]:

@@ -12,7 +12,7 @@ from lab.engines.mininet.export import script as export
 from lab.engines.mininet.kernel import shaping
 from lab.engines.mininet.kernel.shaping import Shape
 from lab.errors import RequestError
-from lab.scenario import loading
+from lab.scenario import loading, targets
 from lab.topologies.parallel_paths import Way
 from lab.topologies.queue_keys import Queue
 from lab.topologies.queues import FIFO, Discipline, Kind
@@ -125,3 +125,45 @@ def test_the_kernel_gets_the_queue_behind_the_delay(discipline, qdisc):
     lines = shaping.link("s1-eth1", shape)
     assert lines[-1] == f"qdisc replace dev s1-eth1 parent 30:1 handle 10: {qdisc}"
     assert not [line for line in shaping.changed_link("s1-eth1", shape) if "handle 10:" in line]
+
+
+def flipped(scenario, *changes):
+    for target, value in changes:
+        scenario = targets.after(scenario, target, targets.check_flip(scenario, target, value))
+    return scenario
+
+
+def test_a_queue_that_is_changed_keeps_its_parameters(tmp_path):
+    keys = {"queue": {"kind": "codel", "target_ms": 15, "packets": 70}, "up": {"queue_packets": 30}}
+    scenario = loaded(tmp_path, path(**keys))
+    assert targets.targets(scenario)["link.path1.queue"].value == "codel"
+    bigger = flipped(scenario, ("link.path1.queue.packets", 90))
+    assert queues(bigger) == [(90, Discipline("codel", True, 15))] * 2
+    other = flipped(scenario, ("link.path1.queue", "fifo"))
+    assert [(size, each.kind) for size, each in queues(other)] == [(70, "fifo"), (30, "fifo")]
+    back = flipped(other, ("link.path1.queue", "codel"))
+    assert queues(back) == queues(scenario)
+    assert targets.targets(bigger)["link.path1.queue.packets"].value == 90
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ([("link.path1.queue", "code")], "did you mean 'codel'"),
+        ([("link.path1.queue.packets", 0)], "0 is not within 1 to 10000 packets"),
+        ([("link.path1.queue.packets", 2.5)], "2.5 is not a whole number of packets"),
+        ([("link.path1.queue.packets", True)], "true is not a number"),
+        ([("link.path1.queue.packets", 20), ("link.path1.queue", "red")], "red needs .* not 1, 5"),
+        ([("link.path1.queue", "red"), ("link.path1.queue.packets", 20)], "red needs .* not 1, 5"),
+        ([("link.access1.queue", "codel")], "target 'link.access1.queue' is unknown"),
+    ],
+)
+def test_a_change_to_what_is_no_queue_is_refused(tmp_path, changes, message):
+    scenario = loaded(tmp_path, path())
+    with pytest.raises(RequestError, match=message):
+        flipped(scenario, *changes)
+    events = [
+        {"at_s": n, "target": target, "value": value} for n, (target, value) in enumerate(changes)
+    ]
+    with pytest.raises(RequestError, match=rf"events\[{len(events)}\]: .*{message}"):
+        loaded(tmp_path, path(), events=events)

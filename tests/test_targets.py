@@ -69,7 +69,7 @@ def test_a_wrong_value_is_refused(load_testbed, target, value, message):
 
 
 UNITS = {"rate_mbps": "Mb/s", "tier1_mbps": "Mb/s", "demand_mbps": "Mb/s"}
-UNITS |= {"delay_ms": "ms", "loss": "fraction"}
+UNITS |= {"delay_ms": "ms", "loss": "fraction", "packets": "packets"}
 
 
 @pytest.mark.parametrize("name", ["testbed_wifi_lte", "two_paths", "moving_users"])

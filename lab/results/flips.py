@@ -87,6 +87,8 @@ def flip_words(flip: Mapping[str, Any], link_name: Callable[[str], str] = str) -
             return f"congestion control {_instead(flip)}"
         case ["link", link, "up"]:
             return f"link {link_name(link)} {'was repaired' if new else 'was cut'}"
+        case ["link", link, "queue", "packets"]:
+            return f"queue of link {link_name(link)}: {_instead(flip, 'queue_packets')}"
         case ["link", link, field]:
             return f"{_what(field)} of link {link_name(link)}: {_instead(flip, field)}"
         case ["cell", ap, "tier1_mbps"]:

@@ -34,6 +34,7 @@ from lab.extensions import Extension
 from lab.scenario import code_paths, targets
 from lab.scenario.engine_table import ENGINES, with_stack
 from lab.scenario.files import INPUTS, Files, named_in, with_files
+from lab.scenario.interfaces import Interfaces, SetEndpoint, SetInterfaceUp, check_endpoints
 from lab.scenario.network_files import KEYS, with_network
 from lab.scenario.other_files import explained
 from lab.scenario.schema import (
@@ -565,14 +566,14 @@ def _check_events(scenario: Scenario, source: str) -> None:
     events are checked against the new strategy. Endpoints are checked before.
     """
     if scenario.multipath.endpoints:
-        targets.check_endpoints(scenario, source)
+        check_endpoints(scenario, source)
     now, interfaces = scenario, None
     for n, event in sorted(enumerate(scenario.events), key=lambda pair: pair[1].at_s):
         try:
             value = targets.check_flip(now, event.target, event.value)
             change = targets.change(now, event.target, value)
-            if isinstance(change, targets.SetInterfaceUp | targets.SetEndpoint):
-                interfaces = interfaces or targets.Interfaces(scenario)
+            if isinstance(change, SetInterfaceUp | SetEndpoint):
+                interfaces = interfaces or Interfaces(scenario)
                 interfaces.change(change, event.at_s)
         except RequestError as error:
             raise RequestError(f"{source}: {where(['events', n])}: {error}") from error

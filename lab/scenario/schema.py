@@ -101,7 +101,9 @@ class Traffic(Part):
         return self
 
 
-Role = Literal["subflow", "backup", "none"]  # of a user's MPTCP endpoint; see `targets.SetEndpoint`
+Role = Literal[
+    "subflow", "backup", "none"
+]  # of a user's MPTCP endpoint; see `interfaces.SetEndpoint`
 
 
 class Endpoint(Part):

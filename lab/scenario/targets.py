@@ -6,6 +6,8 @@ strategy                    the strategy of the controller
 strategy.PARAMETER          one parameter of the strategy
 link.ID.rate_mbps           also delay_ms, loss and up
 link.ID.down.rate_mbps      the rate of one direction: down leads to the users, up away from them
+link.ID.queue               the kind of the queue: fifo, codel, fq_codel or red
+link.ID.queue.packets       its size
 cell.AP.USER.rate_mbps      a user's radio rate at an access point while nobody else sends there
 cell.AP.tier1_mbps          a limit on all Tier 1 traffic of an access point; null: no limit
 iface.USER.NAME.up          whether an interface of a user has its addresses
@@ -21,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 from controller.units import (
@@ -36,18 +38,18 @@ from lab import extensions
 from lab.errors import RequestError, show, unknown
 from lab.radio.mobility import Place
 from lab.scenario import schema
+from lab.scenario.interfaces import SetEndpoint, SetInterfaceUp, roles_of, switchable
 from lab.scenario.movement import placeable, with_place
 from lab.scenario.schema import Scenario, StrategyChoice
+from lab.topologies import queues
 from lab.topologies.checks import checked_loss
 from lab.topologies.topology import (
     BOTH,
     Direction,
     Directions,
-    Interface,
     Link,
     down_directions,
     link_delay_ns,
-    wire,
 )
 
 # Changes that an engine can make to a running network
@@ -95,6 +97,19 @@ class SetLinkUp:
 
 
 @dataclass(frozen=True)
+class SetLinkQueue:
+    """Set the size of a link's queue, its kind, or both; None stays as it is.
+
+    Packets that wait stay, unless the kind is another one or red: then they are dropped. If more
+    wait than a smaller queue holds, codel and fq_codel drop the oldest.
+    """
+
+    link: str
+    packets: int | None = None
+    kind: queues.Kind | None = None
+
+
+@dataclass(frozen=True)
 class SetStationRate:
     """Set the radio rate that `user` reaches at the access point `ap` while nobody else sends
     there."""
@@ -111,26 +126,6 @@ class SetTier1Demand:
 
     ap: str
     rate_bps: int | None
-
-
-@dataclass(frozen=True)
-class SetInterfaceUp:
-    """Remove the addresses of an interface of a user (`up` is False), or add them again. `name` is
-    without the user, such as `wlan0`."""
-
-    user: str
-    name: str
-    up: bool
-
-
-@dataclass(frozen=True)
-class SetEndpoint:
-    """Let the addresses of an interface of a user open subflows, open backups, or open none, as the
-    flags of `ip mptcp endpoint` do. Subflows that are open become backups (MP_PRIO), or end."""
-
-    user: str
-    name: str
-    role: schema.Role
 
 
 @dataclass(frozen=True)
@@ -175,7 +170,7 @@ class SetStrategyParameter:
     value: Any
 
 
-LinkChange = SetLinkRate | SetLinkDelay | SetLinkLoss | SetLinkUp
+LinkChange = SetLinkRate | SetLinkDelay | SetLinkLoss | SetLinkUp | SetLinkQueue
 Change = (
     LinkChange
     | SetStationRate
@@ -194,6 +189,7 @@ Kind = Literal["number", "switch", "name", "parameter", "place"]
 MAX_MBPS = 10_000
 MIN_MBPS = 0.001
 MAX_DELAY_MS = 5_000
+MAX_QUEUE_PACKETS = 10_000
 MAX_M = 100_000  # of a place in a network without an area
 
 
@@ -278,17 +274,17 @@ def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
     if row.kind == "name":
         if value not in row.choices:
             raise RequestError(f"{target}: {unknown(value, row.choices)}")
-        return value
+        return _checked_queue(scenario, target, value)
     if row.kind == "place":
         return _checked_place(row, value)
-    return _checked_number(row, value)
+    return _checked_queue(scenario, target, _checked_number(row, value))
 
 
 def after(scenario: Scenario, target: str, value: Any) -> Scenario:
     """Return the scenario as it is after the parameter `target` was set to `value`.
 
-    Only the strategy with its parameters, and users that were put somewhere, are updated, because
-    the checks of later changes depend on nothing else.
+    Only the strategy with its parameters, queues, and users that were put somewhere are updated,
+    because the checks of later changes depend on nothing else.
     """
     if target == "strategy":
         return scenario.model_copy(update={"strategy": StrategyChoice(**value)})
@@ -297,6 +293,9 @@ def after(scenario: Scenario, target: str, value: Any) -> Scenario:
         return scenario.model_copy(
             update={"strategy": StrategyChoice(name=scenario.strategy.name, params=params)}
         )
+    if queued := _queued(scenario, target, value):
+        links = tuple(queued if each.id == queued.id else each for each in scenario.network.links)
+        return scenario.with_network(replace(scenario.network, links=links))
     if target.endswith(".position") and scenario.mobility is None:
         user = target.split(".")[1]
         return scenario.with_network(with_place(scenario.network, user, (value[0], value[1])))
@@ -339,6 +338,10 @@ def change(scenario: Scenario, target: str, value: Any) -> Change:
             return SetLinkLoss(link, ppm_from_fraction(value))
         case ["link", link, "up"]:
             return SetLinkUp(link, value)
+        case ["link", link, "queue"]:
+            return SetLinkQueue(link, kind=value)
+        case ["link", link, "queue", "packets"]:
+            return SetLinkQueue(link, packets=value)
         case ["cell", ap, "tier1_mbps"]:
             return SetTier1Demand(ap, wire_bps(value))
         case ["cell", ap, user, "rate_mbps"]:
@@ -440,6 +443,7 @@ def _network(scenario: Scenario) -> list[Target]:
                     help="in the data direction",
                 ),
             ]
+            rows += _queue(link) if link in topology.sampled_links else []
         rows.append(Target(f"{name}.up", "switch", True, help="false: the link carries nothing"))
     for cell in topology.cells:
         if cell.radio:
@@ -469,10 +473,62 @@ def _directions(link: Link, down: Direction | None, scale: float) -> list[Target
     return found
 
 
+def _queue(link: Link) -> list[Target]:
+    return [
+        Target(
+            f"link.{link.id}.queue",
+            "name",
+            link.discipline.kind,
+            choices=get_args(queues.Kind),
+            help="in both directions; another kind begins with an empty queue",
+        ),
+        Target(
+            f"link.{link.id}.queue.packets",
+            "number",
+            link.queue_packets,
+            "packets",
+            1,
+            MAX_QUEUE_PACKETS,
+            help="size of the queue, in both directions",
+        ),
+    ]
+
+
+def with_queue(link: Link, change: SetLinkQueue) -> Link:
+    """Return the link with another queue in both directions."""
+    if change.packets is not None:
+        link = link.changed(BOTH, queue_packets=change.packets)
+    if change.kind is not None:
+        link = link.changed(BOTH, discipline=queues.of_kind(link.discipline, change.kind))
+    return link
+
+
+def _queued(scenario: Scenario, target: str, value: Any) -> Link | None:
+    """Return the link whose queue a change sets, as it is then; None for another target."""
+    match target.split("."):
+        case ["link", link, "queue", *_]:
+            change_ = change(scenario, target, value)
+            assert isinstance(change_, SetLinkQueue)
+            (before,) = (each for each in scenario.network.links if each.id == link)
+            return with_queue(before, change_)
+    return None
+
+
+def _checked_queue(scenario: Scenario, target: str, value: Any) -> Any:
+    """Raise `RequestError` if a link cannot have the queue that `value` sets."""
+    link = _queued(scenario, target, value)
+    if link and link.discipline.kind == "red":
+        try:
+            queues.red(link.discipline, link.queue_packets)
+        except ValueError as error:
+            raise RequestError(f"{target}: {error}") from error
+    return value
+
+
 def _interfaces(scenario: Scenario) -> list[Target]:
     help = "false: its address is removed, and its subflows end; true: new ones are opened"
     of_endpoint = "backup: used while no other subflow can send; none: no subflow"
-    found, roles = switchable(scenario), _roles(scenario)
+    found, roles = switchable(scenario), roles_of(scenario)
     return [
         row
         for (user, name), each in found.items()
@@ -613,129 +669,13 @@ def _checked_number(row: Target, value: Any) -> float | None:
             f"{row.name}: {value:g} is not within {row.minimum:g} to {row.maximum:g}"
             f" {row.unit}{percent}".rstrip()
         )
+    if row.unit == "packets":
+        if value != int(value):
+            raise RequestError(f"{row.name}: {value:g} is not a whole number of packets")
+        return int(value)
     if row.unit == "fraction":
         try:
             return checked_loss(float(value))
         except ValueError as error:
             raise RequestError(f"{row.name}: {error}") from error
     return float(value)
-
-
-# Interfaces of users that can be switched off during a run, and what they are for
-
-
-def switchable(scenario: Scenario) -> dict[tuple[str, str], Interface]:
-    """Return the interfaces that can change, by user and name, such as (`ue1`, `wlan0`).
-
-    These are the interfaces of multipath users with several ones. Users that walk have none: their
-    radios change the access point.
-    """
-    topology = scenario.network
-    if scenario.mobility or not topology.multipath:
-        return {}
-    wiring = wire(topology)
-    return {
-        (user, each.name.removeprefix(f"{user}-")): each
-        for user in topology.multipath
-        if len(wiring.of(user)) > 1
-        for each in wiring.of(user)
-    }
-
-
-def _roles(scenario: Scenario) -> dict[tuple[str, str], schema.Role]:
-    return {(each.host, each.interface): each.role for each in scenario.multipath.endpoints}
-
-
-def check_endpoints(scenario: Scenario, source: str) -> None:
-    """Raise `RequestError`, which begins with `source`, if an entry of `multipath.endpoints` does
-    not fit the network."""
-    known, seen = switchable(scenario), set[tuple[str, str]]()
-    for n, each in enumerate(scenario.multipath.endpoints):
-        where = f"{source}: multipath.endpoints.{n}"
-        own = [name for user, name in known if user == each.host]
-        if not own:
-            users = ", ".join(dict.fromkeys(user for user, _ in known)) or "none"
-            raise RequestError(
-                f"{where}.host: {show(each.host)} is not one of the multipath users with several "
-                f"interfaces that do not walk. These are: {users}"
-            )
-        if each.interface not in own:
-            raise RequestError(f"{where}.interface {unknown(each.interface, own)}")
-        if (each.host, each.interface) in seen:
-            raise RequestError(f"{where}: there is an entry for this interface already")
-        if each.role == "none" and each.interface == own[0]:
-            raise RequestError(f"{where}.flags: {_first(each.host, each.interface)}")
-        seen.add((each.host, each.interface))
-
-
-def _first(user: str, name: str) -> str:
-    return f"{user} opens its connections over {name}: choose subflow or backup"
-
-
-class Interfaces:
-    """Which interfaces are down, and which subflows the others open."""
-
-    def __init__(self, scenario: Scenario) -> None:
-        self._scenario = scenario
-        self._all = switchable(scenario)
-        self.down: set[Interface] = set()
-        self.roles: dict[Interface, schema.Role] = {
-            each: _roles(scenario).get(key, "subflow") for key, each in self._all.items()
-        }
-
-    def opens(self, interface: Interface) -> bool:
-        """Return whether each connection has a subflow over an interface."""
-        return interface not in self.down and self.roles.get(interface) != "none"
-
-    def check(self, change: SetInterfaceUp | SetEndpoint, at_s: float) -> Interface | None:
-        """Return the interface that changes at `at_s`, or None if it is already as wanted.
-
-        Raise `RequestError` if the user would have no subflow left, or opens connections over this
-        interface later.
-        """
-        user, name = change.user, change.name
-        interface = self._all[user, name]
-        own = [each for (whose, _), each in self._all.items() if whose == user]
-        others = [each for each in own if each != interface]
-        if isinstance(change, SetEndpoint):
-            if change.role == self.roles[interface]:
-                return None
-            target, closes = f"endpoint.{user}.{name}", change.role == "none"
-            if closes and interface == own[0]:
-                raise RequestError(f"{target}: {_first(user, name)}")
-        else:
-            if change.up == (interface not in self.down):
-                return None
-            target, closes = f"iface.{user}.{name}.up", not change.up
-        if closes and not any(map(self.opens, others)):
-            raise RequestError(f"{target}: {user} has no other interface that opens subflows")
-        if closes and interface == own[0] and (later_s := self._next_start_s(target, user, at_s)):
-            raise RequestError(
-                f"{target}: {user} opens its connections over {name}, the next one at "
-                f"{later_s:g} s: let its traffic start earlier, or cut a link"
-            )
-        return interface
-
-    def change(self, change: SetInterfaceUp | SetEndpoint, at_s: float) -> Interface | None:
-        """Record a change, and return as `check` does."""
-        interface = self.check(change, at_s)
-        if interface is None:
-            return None
-        if isinstance(change, SetEndpoint):
-            self.roles[interface] = change.role
-        elif change.up:
-            self.down.discard(interface)
-        else:
-            self.down.add(interface)
-        return interface
-
-    def _next_start_s(self, target: str, user: str, at_s: float) -> float | None:
-        """Return when the next flow of a user starts, if the interface is not up again by then."""
-        starts_s = [each.start_s for each in self._scenario.traffic if each.user == user]
-        later_s = min((each for each in starts_s if each > at_s), default=None)
-        back_s = [
-            each.at_s
-            for each in self._scenario.events
-            if each.target == target and each.value is True and each.at_s > at_s
-        ]
-        return None if later_s is None or (back_s and min(back_s) <= later_s) else later_s

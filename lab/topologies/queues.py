@@ -3,7 +3,7 @@ needs no other package."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Kind = Literal["fifo", "codel", "fq_codel", "red"]
@@ -28,6 +28,13 @@ class Discipline:
 
 
 FIFO = Discipline()  # drops what arrives while it is full
+
+
+def of_kind(discipline: Discipline, kind: Kind) -> Discipline:
+    """Return another kind of queue with the same parameters. It marks, unless `discipline` is one
+    that could mark and does not."""
+    marks = kind != "fifo" and (discipline.is_marking or discipline.kind == "fifo")
+    return replace(discipline, kind=kind, is_marking=marks)
 
 
 @dataclass(frozen=True)

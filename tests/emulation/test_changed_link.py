@@ -1,4 +1,4 @@
-"""A link's new rate acts on the packets that wait, and every change is made at its time."""
+"""A link's new rate and queue act on the packets that wait, and every change is made at its time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from machine import needs_emulation
 
 pytestmark = needs_emulation
 SCENARIO = Path(__file__).with_name("changed_link.yaml")
-AT_S, LATE_S = [4.13, 6.13, 9.42], 0.05
+AT_S, LATE_S = [4.13, 6.13, 9.42, 12.3], 0.05
 MBPS, SLOW_MBPS, QUEUE_PACKETS = 5, 0.1, 60
 TRIES = 3
 
@@ -64,6 +64,13 @@ def test_a_new_delay_acts(changed: VmRun) -> None:
         )
 
     assert 25 < rtt_ms(10, 12) - rtt_ms(7, 9) + queueing_ms(changed) < 75
+
+
+def test_another_queue_drops_what_waited_and_keeps_few(changed: VmRun) -> None:
+    before, after = (mean(changed.samples(), path("backlog"), *at) for at in ((7, 9), (13, 15)))
+    assert after < before / 2
+    assert mean(changed.samples(), path("loss"), 12, 13) > 0.03
+    assert mean(changed.samples(), path("mbps"), 13, 15) > 0.7 * MBPS
 
 
 def queueing_ms(run: VmRun) -> float:

@@ -33,7 +33,7 @@ from lab.engines.mininet.traffic.processes import TrafficProcesses
 from lab.errors import LabError, RequestError
 from lab.radio.cell import Station
 from lab.run.recorder import Recorder
-from lab.scenario import targets
+from lab.scenario.interfaces import Interfaces
 from lab.scenario.schema import Scenario
 from lab.topologies.topology import Interface, Topology, Wiring, as_json, wire
 
@@ -62,7 +62,7 @@ class EmulatedNetwork:
         self._undo, self._record_event = undo, record_event
         self.topology, self.wiring = scenario.network, wire(scenario.network)
         self.ledger = Ledger()
-        roles = targets.Interfaces(scenario).roles
+        roles = Interfaces(scenario).roles
         self.network = Network(self.topology, self.wiring, self.ledger, SCRATCH, roles)
         self.host_agent: HostAgentProcess | None = None
         self.misleading: list[str] = []  # measurements of paths that make the run worthless

@@ -40,6 +40,7 @@ from lab.run.recorder import Recorder
 from lab.run.report import Report, mptcp_verdict
 from lab.scenario import targets
 from lab.scenario.engine_table import refuse
+from lab.scenario.interfaces import Interfaces, SetEndpoint, SetInterfaceUp
 from lab.scenario.schema import Scenario
 from lab.topologies.topology import wire
 from lab.vm_environment import SLOW_MACHINE
@@ -88,7 +89,7 @@ class MininetEngine(Engine):
         """
         self.scenario, self.recorder = scenario, recorder
         self._sampled_s = 0.0
-        self.interfaces = targets.Interfaces(scenario)
+        self.interfaces = Interfaces(scenario)
         self._untold: list[Line] = []
         self._captures: Captures | None = None
         self._undo = ExitStack()
@@ -156,11 +157,12 @@ class MininetEngine(Engine):
                 | targets.SetLinkDelay()
                 | targets.SetLinkLoss()
                 | targets.SetLinkUp()
+                | targets.SetLinkQueue()
             ):
                 self._change_link(change)
             case targets.SetStationRate(ap, user, rate_bps):
                 self.emulated.stations.set_rate(ap, user, rate_bps)
-            case targets.SetInterfaceUp() | targets.SetEndpoint():
+            case SetInterfaceUp() | SetEndpoint():
                 self._set_interface(change)
             case targets.SetPlace(user, place):
                 self.mobility.place(user, place)
@@ -175,13 +177,13 @@ class MininetEngine(Engine):
                 return pox.set_tier1_demand(ap, rate_bps)
         return None
 
-    def _set_interface(self, change: targets.SetInterfaceUp | targets.SetEndpoint) -> None:
+    def _set_interface(self, change: SetInterfaceUp | SetEndpoint) -> None:
         _check_kernel_opens_subflows(self.scenario, change.user)
         interface = self.interfaces.check(change, self.workload.now_s())
         if interface is None:
             return
         network, known = self.emulated.network, self.interfaces
-        if isinstance(change, targets.SetInterfaceUp):
+        if isinstance(change, SetInterfaceUp):
             network.set_interface(interface, change.up, known.roles[interface])
         elif interface not in known.down:
             network.set_endpoint(interface, known.roles[interface], change.role)

@@ -18,7 +18,7 @@ from lab.engines.sim.network import Network
 from lab.errors import LabError
 from lab.run.manifest import ROOT
 from lab.scenario import loading as scenario
-from lab.scenario.targets import SetLinkRate
+from lab.scenario.targets import SetLinkQueue, SetLinkRate
 
 COMMAND = [sys.executable, "-m", "lab.engines.sim.compiler"]
 
@@ -74,7 +74,9 @@ def main(*laws: str) -> None:
             network = Network(testbed.network, testbed.multipath, [], testbed.seed)
             network.run(1)
             network.mark_named()
-            network.set_link(SetLinkRate(testbed.network.links[0].id, 1))
+            link = testbed.network.links[0].id
+            network.set_link(SetLinkRate(link, 1))
+            network.set_link(SetLinkQueue(link, kind="codel"))
     if not code_cache.is_complete(where):
         sys.exit(f"error: {code_cache.failure(where)}")
 

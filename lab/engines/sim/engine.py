@@ -44,6 +44,7 @@ from lab.run.report import (
 )
 from lab.scenario import targets
 from lab.scenario.flows import PAUSED_BPS, Act, Demands, Flow, Rates, scaled_traffic, schedule
+from lab.scenario.interfaces import Interfaces, SetEndpoint, SetInterfaceUp
 from lab.scenario.movement import STEP_S, Movement
 from lab.scenario.schema import Scenario
 from lab.scenario.targets import Change
@@ -276,7 +277,7 @@ class SimEngine(Engine):
         self._cc: str | None = None
         self._measurement_ns = 0
         self._occupancies: dict[str, list[float]] = {}
-        self.demands, self.interfaces = Demands(), targets.Interfaces(scenario)
+        self.demands, self.interfaces = Demands(), Interfaces(scenario)
         self._build(scenario)
         for interface, role in self.interfaces.roles.items():
             self.network.set_endpoint(interface, role)
@@ -365,13 +366,14 @@ class SimEngine(Engine):
                 | targets.SetLinkDelay()
                 | targets.SetLinkLoss()
                 | targets.SetLinkUp()
+                | targets.SetLinkQueue()
             ):
                 self.network.set_link(change)
             case targets.SetTier1Demand(ap, rate_bps):
                 self.controller.set_tier1_demand(ap, rate_bps)
             case targets.SetStationRate(ap, user, rate_bps):
                 self.cells.set_rate(ap, user, rate_bps)
-            case targets.SetInterfaceUp() | targets.SetEndpoint():
+            case SetInterfaceUp() | SetEndpoint():
                 self._set_interface(change)
             case targets.SetPlace(user, place):
                 self.movement.place(user, place)
@@ -380,14 +382,14 @@ class SimEngine(Engine):
             case targets.SetCongestionControl(name):
                 self._set_cc(name)
 
-    def _set_interface(self, change: targets.SetInterfaceUp | targets.SetEndpoint) -> None:
+    def _set_interface(self, change: SetInterfaceUp | SetEndpoint) -> None:
         now_s = self.network.now_ns / at.NS_PER_S
         changed = self.interfaces.check(change, now_s)
         if changed is None:
             return
         own = self.network.tables.wiring.of(change.user)  # at the user's present access points
         interface = next(each for each in own if each.name == changed.name)
-        if isinstance(change, targets.SetEndpoint):
+        if isinstance(change, SetEndpoint):
             joined = self.network.set_endpoint(interface, change.role)
         else:
             joined = self.network.set_interface(interface, change.up)

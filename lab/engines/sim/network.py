@@ -16,6 +16,7 @@ from lab.engines.sim import compiled
 from lab.engines.sim.core import (
     application,
     changed_links,
+    changed_queues,
     dispatch,
     event_loop,
     events,
@@ -32,11 +33,20 @@ from lab.engines.sim.tables import FRAME_BYTES, JOINS, TCP_ACK_BYTES, Tables
 from lab.errors import LabError
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath, Role
-from lab.scenario.targets import LinkChange, SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
+from lab.scenario.targets import (
+    LinkChange,
+    SetLinkDelay,
+    SetLinkLoss,
+    SetLinkQueue,
+    SetLinkRate,
+    SetLinkUp,
+    with_queue,
+)
 from lab.topologies.topology import (
     BOTH,
     Direction,
     Interface,
+    Link,
     Topology,
     data_directions,
     link_delay_ns,
@@ -87,6 +97,7 @@ class Network:
         self._packets: list[tuple[list[at.Packet], int]] = []  # all of the network, with numbers
         self._add_room(PACKETS)
         self._steps: dict[Hops, at.Step] = {}  # the first one of each route
+        self._queued: dict[str, Link] = {}  # links whose queue was changed
         self._down: set[Interface] = set()
         self._roles: dict[Interface, Role] = {}  # "subflow" where one is missing
         self._closed: dict[Interface, list[tuple[Flow, Subflow]]] = defaultdict(list)
@@ -281,6 +292,8 @@ class Network:
             case SetLinkLoss(link, loss_ppm):
                 for hop in self._data_hops[link]:
                     hop.loss_ppm = loss_ppm
+            case SetLinkQueue():
+                self._set_queue(change, ways)
             case SetLinkUp(link, up):
                 self.routes.set_link(link, up)
                 for hop in ways.values():
@@ -289,9 +302,19 @@ class Network:
                     )
                 self._reroute()
 
+    def _set_queue(self, change: SetLinkQueue, ways: dict[Direction, at.Hop]) -> None:
+        link = with_queue(self._queued.get(change.link) or self._link(change.link), change)
+        self._queued[change.link] = link
+        for side, hop in ways.items():
+            way = link.way(side)
+            queue = self.tables.queue(way.discipline, way.queue_packets)
+            changed_queues.change_queue(self.w, hop, queue, self.now_ns)
+
+    def _link(self, id: str) -> Link:
+        return next(each for each in self.tables.topology.links if each.id == id)
+
     def _ways(self, link: str) -> dict[Direction, at.Hop]:
-        (found,) = (each for each in self.tables.topology.links if each.id == link)
-        hops = self.tables.links
+        found, hops = self._link(link), self.tables.links
         return {"ab": hops[link, found.b], "ba": hops[link, found.a]}
 
     def _with_cell_delay_ns(self, link: str, delay_ns: int) -> int:

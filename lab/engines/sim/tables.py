@@ -35,7 +35,7 @@ SCHEDULERS = {
     "linux": at.LINUX,
     "redundant": at.REDUNDANT,
 }
-QUEUES = {"codel": at.CODEL, "fq_codel": at.FQ_CODEL, "red": at.RED}
+QUEUES = {"fifo": at.TAIL, "codel": at.CODEL, "fq_codel": at.FQ_CODEL, "red": at.RED}
 VARIANTS = {"kernel": at.KERNEL, "draft": at.DRAFT}
 TCP, UDP, SERVER_PORT = 6, 17, 5001
 JOINS = 32  # subflows that a connection can open again, after an interface was down
@@ -157,15 +157,15 @@ class Tables:
             )
             if way.rate_bps and way.discipline != FIFO:
                 hop.kind = at.MANAGED
-                hop.managed = self._queue(way.discipline, way.queue_packets)
+                hop.managed = self.queue(way.discipline, way.queue_packets)
 
-    def _queue(self, discipline: Discipline, packets: int) -> at.Queue:
-        """Return the queue of a link that drops or marks packets before it is full."""
+    def queue(self, discipline: Discipline, packets: int) -> at.Queue:
+        """Return an empty queue of a MANAGED link."""
         one, kind = self.make.one, QUEUES[discipline.kind]
         queue = one(
             at.Queue,
             kind=kind,
-            limit=packets,
+            limit=packets - 1 if kind == at.TAIL else packets,  # the one in transmission counts
             is_marking=int(discipline.is_marking),
             sent=one(at.Event, kind=at.SENT, first=self.w.no_packet),
             target_ns=ns_from_ms(discipline.target_ms),

@@ -9,7 +9,7 @@ from lab.engines.mininet.network import links as module
 from lab.engines.mininet.network import packet_programs
 from lab.engines.mininet.network.links import Links
 from lab.radio.cell import Station
-from lab.scenario.targets import SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
+from lab.scenario.targets import SetLinkDelay, SetLinkLoss, SetLinkQueue, SetLinkRate, SetLinkUp
 from lab.topologies import parallel_paths, rat_setup, wireless_set
 from lab.topologies.topology import Link, Node, Topology, wire
 
@@ -245,6 +245,24 @@ def test_a_change_of_one_direction_leaves_the_other_one(shaped):
     links.later.clear()
     links.change(SetLinkRate("path1", 7_000_000))
     assert [rate(of(links.later, port)) for port in ("s1-eth2", "p1-eth2")] == [7_000_000] * 2
+
+
+def test_a_changed_queue_keeps_its_kind_or_begins_anew(shaped):
+    links = shaped(two_paths(up={"queue": {"kind": "fq_codel", "packets": 30}}))
+    links.change(SetLinkQueue("path1", packets=50))
+    place = "parent 30:1 handle 10:"
+    down, up = (of(links.later, port) for port in ("s1-eth2", "p1-eth2"))
+    assert down == [f"qdisc change dev s1-eth2 {place} pfifo limit 50"]
+    assert [line.split(" flows ")[0] for line in up] == [
+        f"qdisc change dev p1-eth2 {place} fq_codel limit 50 quantum 1514 memory_limit 1Gb target "
+        "5ms interval 100ms ecn"
+    ]
+    links.later.clear()
+    links.change(SetLinkQueue("path1", kind="fq_codel"))
+    down, up = (of(links.later, port) for port in ("s1-eth2", "p1-eth2"))
+    assert down[0] == f"qdisc del dev s1-eth2 {place}"
+    assert down[1].startswith(f"qdisc add dev s1-eth2 {place} fq_codel limit 50 flows 1024 ")
+    assert [line.split()[1] for line in up] == ["change"]
 
 
 def test_loss_acts_where_the_data_goes(shaped):

@@ -1,15 +1,19 @@
-"""A changed rate or delay of a link acts at once, also on the packets that wait there."""
+"""A changed rate, delay or queue of a link acts at once, also on the packets that wait there."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
-from lab.scenario.targets import SetLinkDelay, SetLinkRate
+from lab.scenario.targets import SetLinkDelay, SetLinkQueue, SetLinkRate
+from lab.topologies.queues import Discipline
 from lab.topologies.topology import Link, Node, Topology
 
 from .networks import MS, SECOND, started
@@ -143,3 +147,91 @@ def test_a_change_to_the_same_value_changes_nothing():
         c, s = places(network)
         ends.append((numbers(c, "Connection"), numbers(s, "Subflow"), network.w.events_scheduled))
     assert ends[0] == ends[1]
+
+
+KINDS = ["fifo", "codel", "fq_codel", "red"]
+QUEUES = st.lists(
+    st.tuples(st.integers(1, 300), st.sampled_from(KINDS), st.integers(24, 120)), max_size=6
+)
+
+
+def behind_two_switches(**shape: Any) -> Topology:
+    """srv1 - s1 -access- s2 - ue1, where only the middle link has a shape."""
+    nodes = (
+        *(Node("ue1", "user", "near"), Node("srv1", "server")),
+        *(Node("s1", "switch"), Node("s2", "switch")),
+    )
+    ends = Link("near", "s2", "ue1", delay_ns=2 * MS), Link("far", "srv1", "s1")
+    return Topology("one", nodes, (Link("access", "s1", "s2", **shape), *ends))
+
+
+def all_packets(network: Network) -> int:
+    """How many packets are free, on a link, or in the managed queues of links."""
+    hops = {hop.random.first: hop for hop in network.tables.links.values()}.values()
+    waiting = sum(network.queued(hop) for hop in hops if hop.kind == at.MANAGED)
+    return waiting + len(on_links(network)) + len(free(network))
+
+
+@settings(max_examples=25, deadline=None)
+@given(changes=QUEUES, kind=st.sampled_from(KINDS), jitter_ns=st.sampled_from([0, 3 * MS]))
+def test_another_queue_loses_no_packet_that_it_does_not_count(changes, kind, jitter_ns):
+    shape = {"delay_ns": 30 * MS, "jitter_ns": jitter_ns, "discipline": Discipline(kind)}
+    network = started(behind_two_switches(rate_bps=5 * MBPS, **shape), udp(8 * MBPS))
+    now_ns = 0
+    for milliseconds, kind, packets in changes:
+        now_ns += milliseconds * MS
+        network.run(now_ns)
+        network.set_link(SetLinkQueue("access", packets, kind))
+        assert all_packets(network) == network.w.heap_size
+    network.run(now_ns + 400 * MS)
+    hop = network.tables.links["access", "s2"]
+    _, s = places(network)
+    assert all_packets(network) == network.w.heap_size
+    assert hop.in_packets == network.sent(hop)[1] + hop.drops + network.queued(hop)
+    assert s.segments_out_of_order == 0
+    carried = s.segments_received * FRAME_BITS * SECOND / max(1, now_ns + 400 * MS - 32 * MS)
+    assert carried == pytest.approx(5 * MBPS, rel=0.05)  # the link was always busy
+
+
+def dropped_at_once(kind: str, new: SetLinkQueue) -> tuple[int, int]:
+    """How many of 60 packets in a queue are dropped when it changes, and how many stay."""
+    patient = Discipline(kind, False, 5000, 9000, min_packets=98, max_packets=99)
+    shape = {"queue_packets": 100, "discipline": patient}
+    network = started(behind_two_switches(rate_bps=MBPS, **shape), udp(2 * MBPS))
+    hop, sent_ns = network.tables.links["access", "s2"], 0
+    while network.queued(hop) < 61:
+        network.run(sent_ns := sent_ns + MS)
+    before = hop.drops
+    network.set_link(new)
+    return hop.drops - before, network.queued(hop) - 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("new", KINDS)
+def test_packets_wait_on_in_a_queue_of_the_same_kind_only(kind, new):
+    stays = kind == new != "red"
+    bigger = SetLinkQueue("access", 200, new)
+    assert dropped_at_once(kind, bigger) == ((0, 60) if stays else (60, 0))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_smaller_codel_drops_what_it_cannot_hold_and_a_fifo_waits(kind):
+    known = {"fifo": (24, 0, 60), "red": (99, 60, 0)}
+    packets, *outcome = known.get(kind, (24, 36, 24))
+    assert dropped_at_once(kind, SetLinkQueue("access", packets)) == tuple(outcome)
+
+
+def test_a_first_in_first_out_queue_that_was_changed_holds_as_many_packets_as_before():
+    """Also the one in transmission counts. A change to the same size changes nothing at all."""
+    found = []
+    for packets in (None, 20):
+        shape = {"queue_packets": 20, "delay_ns": 9 * MS}
+        network = started(behind_two_switches(rate_bps=MBPS, **shape), udp(2 * MBPS))
+        network.run(20 * MS)
+        if packets:
+            network.set_link(SetLinkQueue("access", packets))
+        network.run(3 * SECOND)
+        hop, (_, s) = network.tables.links["access", "s2"], places(network)
+        found.append((network.queued(hop), hop.drops, s.segments_received))
+    assert found[0] == found[1]
+    assert found[0][0] == 20

@@ -22,8 +22,9 @@ from lab.engines.mininet.network.real_medium import is_used
 from lab.engines.mininet.programs import userspace_path_manager
 from lab.errors import LabError, RequestError
 from lab.radio.cell import Cell
-from lab.scenario import engine_table, targets
+from lab.scenario import engine_table
 from lab.scenario.flows import scaled_traffic
+from lab.scenario.interfaces import Interfaces
 from lab.scenario.schema import Scenario, Traffic
 from lab.topologies.queues import FIFO
 from lab.topologies.topology import (
@@ -77,7 +78,7 @@ def script(scenario: Scenario) -> str:
         multipath=", ".join(f'"{user}"' for user in topology.multipath),
         endpoints=", ".join(
             f'"{each.name}": "{ENDPOINT_FLAGS.get(role, "")}"'
-            for each, role in targets.Interfaces(scenario).roles.items()
+            for each, role in Interfaces(scenario).roles.items()
             if role != "subflow"
         ),
         server_of=", ".join(f'"{user}": "{topology.server_of(user)}"' for user in topology.users),

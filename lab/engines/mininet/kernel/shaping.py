@@ -24,6 +24,7 @@ MTU_BYTES, ACK_BYTES = 1514, 86  # of a frame with data, and of one without (wit
 UNLIMITED_PACKETS = 20_000
 FQ, PFIFO, NETEM = 0x1, 0x10, 0x30  # major numbers of the qdiscs of `air`, `rate` and `link`
 BEARER_BUCKET_MS, LINK_BUCKET_MS = 4, 10
+FLOWS = "flows 1024 "  # of fq_codel: the kernel changes it never
 LINE_RATE_BPS = 1_000_000_000  # of an unshaped link; also keeps netem first-in first-out
 
 
@@ -83,6 +84,18 @@ def link(device: str, shape: Shape) -> list[str]:
     ]
 
 
+def changed_queue(device: str, shape: Shape, is_another_kind: bool) -> list[str]:
+    """Return the `tc` lines that give a link made by `link` another queue.
+
+    With another kind, what waits is dropped. With the same kind it stays, but red drops it, and
+    what a smaller codel or fq_codel cannot hold is dropped from its head.
+    """
+    place = f"dev {device} parent 30:1 handle 10:"
+    if is_another_kind:
+        return [f"qdisc del {place}", f"qdisc add {place} {_queue(shape)}"]
+    return [f"qdisc change {place} {_queue(shape).replace(FLOWS, '')}"]
+
+
 def _queue(shape: Shape) -> str:
     """Return the qdisc in which packets wait because of the rate.
 
@@ -94,7 +107,7 @@ def _queue(shape: Shape) -> str:
         return f"pfifo limit {packets}"
     if discipline.kind == "red":
         return _red(shape)
-    of_flows = "flows 1024 quantum 1514 memory_limit 1Gb " if discipline.kind == "fq_codel" else ""
+    of_flows = f"{FLOWS}quantum 1514 memory_limit 1Gb " if discipline.kind == "fq_codel" else ""
     return (
         f"{discipline.kind} limit {packets} {of_flows}target {discipline.target_ms:g}ms "
         f"interval {discipline.interval_ms:g}ms {'ecn' if discipline.is_marking else 'noecn'}"

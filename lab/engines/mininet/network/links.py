@@ -19,7 +19,15 @@ from lab.engines.mininet.network import packet_programs
 from lab.engines.mininet.network.network import Network
 from lab.engines.mininet.network.wifi import associate
 from lab.radio.cell import Cell, Station
-from lab.scenario.targets import LinkChange, SetLinkDelay, SetLinkLoss, SetLinkRate, SetLinkUp
+from lab.scenario.targets import (
+    LinkChange,
+    SetLinkDelay,
+    SetLinkLoss,
+    SetLinkQueue,
+    SetLinkRate,
+    SetLinkUp,
+    with_queue,
+)
 from lab.topologies.queues import FIFO
 from lab.topologies.topology import (
     Direction,
@@ -92,7 +100,12 @@ class Links:
         if isinstance(change, SetLinkUp):
             self._take(link_id, trunk, "up" if change.up else "down")
             return
-        link = self.links[link_id] = self._changed(self.links[link_id], change)
+        before = self.links[link_id]
+        link = self.links[link_id] = self._changed(before, change)
+        if isinstance(change, SetLinkQueue):
+            assert trunk, "only links between switches have a queue"
+            self._change_queue(trunk, before)
+            return
         for side in SIDES:
             rate_bps = link.way(side).rate_bps or 0
             self.fastest_bps[link_id, side] = max(self.fastest_bps[link_id, side], rate_bps)
@@ -142,7 +155,18 @@ class Links:
                 return link.changed(sides, delay_ns=delay_ns)
             case SetLinkLoss(_, loss_ppm):
                 return with_loss(link, self.data_directions[link.id], loss_ppm)
+            case SetLinkQueue():
+                return with_queue(link, change)
         return link
+
+    def _change_queue(self, trunk: Trunk, before: Link) -> None:
+        """Give both directions of a link the queues that it has now. `before` is the link with the
+        queues that it had."""
+        lines: list[str] = []
+        for (device, shape), side in zip(self._trunk(trunk), SIDES, strict=True):
+            is_another = shape.discipline.kind != before.way(side).discipline.kind
+            lines += shaping.changed_queue(device, shape, is_another)
+        self._shape(lines, f"change the queue of {trunk.link}")
 
     def shape(self, link_id: str) -> dict[str, Any]:
         """Return what the POX controller learns about a link (`LinkState`).

@@ -7,6 +7,8 @@
 - fq_codel: FQ-CoDel (RFC 8290). Each flow has a queue with CoDel, of FLOWS ones by its hash. They
   are served in turn (deficit round robin), and flows that have just begun first.
 
+- tail: a first-in first-out queue, as in `links`, of a link whose queue was changed during the run.
+
 Where these leave a choice, it is Linux's (sch_codel, sch_fq_codel, sch_red). With ECN (RFC 3168), a
 packet of an ECN-capable sender is marked and sent instead of dropped.
 
@@ -46,7 +48,11 @@ def enter(w: World, h: Hop, p: Packet, now_ns: int) -> None:
             put_behind(q, q.new_flows, n)
         if q.count > q.limit:
             drop_of_fattest(w, h, q)
-    elif not (admits_early(h, q, p, now_ns) if q.kind == at.RED else q.count < q.limit):
+    elif not (
+        admits_early(h, q, p, now_ns)
+        if q.kind == at.RED
+        else q.count < q.limit or q.sent.first == w.no_packet
+    ):
         links.drop(w, h, p)
         return
     else:

@@ -26,7 +26,7 @@ NOTHING = -1  # no segment, no transmission
 BACKUP_RANK = 1 << 50  # ranks a backup behind all other subflows, whose ranks are times in ns
 
 WIRE, AIR_DOWN, AIR_UP, BEARER, END, MANAGED = range(6)  # Hop.kind
-CODEL, FQ_CODEL, RED = range(3)  # Queue.kind
+CODEL, FQ_CODEL, RED, TAIL = range(4)  # Queue.kind
 NOT_ECT, ECT, CE = range(3)  # Packet.ecn (RFC 3168)
 TIER_2_METER, DEMAND_METER = 1, 2  # Hop.metered
 SEGMENT, ACK, DATAGRAM = range(3)  # Packet.kind; the others open a subflow, see `handshake`
