@@ -57,12 +57,13 @@ def _edges_s(duration_s: float, interval_s: float, points: int) -> tuple[float, 
 def _lines(
     traced: Traced, edges_s: tuple[float, ...], alone: dict[str, str]
 ) -> Iterator[TracedRate]:
-    kind, name, *station = traced.target.split(".")
+    kind, name, *more = traced.target.split(".")
     mbps = tuple(round(each, 4) for each in means_mbps(traced.trace, edges_s))
     if kind == "link":
-        words, under, of, chart = name, ("link", name), ("link", name), metrics.LINKS.name
+        words, chart = " ".join((name, *more)), metrics.LINKS.name
+        under = of = ("link", name)
     else:
-        words, under, of = f"{station[0]} at {name}", ("ap", name), ("user", station[0])
+        words, under, of = f"{more[0]} at {name}", ("ap", name), ("user", more[0])
         chart = metrics.TIERS.name
     words = f"rate of {words} (trace)"
     yield TracedRate(chart, words, under, of, edges_s[1:], mbps)

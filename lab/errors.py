@@ -67,10 +67,13 @@ def show(value: Any) -> str:
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return ` (did you mean 'X'?)`, where X is the closest known word, or "" if none is close.
 
-    A word with a digit needs a closer match, so that `ue9` does not suggest `ue1`.
+    A word that only lacks its unit, such as `rate` of `rate_mbps`, is closest to that one. A word
+    with a digit needs a closer match, so that `ue9` does not suggest `ue1`.
     """
-    close = get_close_matches(
-        word[:80], list(known), 1, 0.7 if any(each.isdigit() for each in word) else 0.6
+    known = list(known)
+    without_unit = [each for each in known if each.rpartition("_")[0] == word]
+    close = without_unit or get_close_matches(
+        word[:80], known, 1, 0.7 if any(each.isdigit() for each in word) else 0.6
     )
     return f" (did you mean '{close[0]}'?)" if close else ""
 

@@ -17,8 +17,8 @@ from lab.run import manifest
 from lab.run.traces import TracedChanges
 from lab.scenario import loading, targets
 from lab.scenario.flows import Flow
-from lab.scenario.targets import SetLinkRate
-from lab.topologies.topology import AS_THE_LINK, as_json, wire
+from lab.scenario.targets import SetLinkDelay, SetLinkLoss, SetLinkRate
+from lab.topologies.topology import AS_THE_LINK, as_json, down_directions, wire
 
 FRAME_BITS = 1514 * 8
 SECOND = 1_000_000_000
@@ -213,3 +213,85 @@ def test_a_manifest_names_what_a_direction_has_of_its_own(tmp_path):
 def test_a_script_for_mininet_refuses_directions(tmp_path):
     with pytest.raises(RequestError, match="the directions of a link differ"):
         export.script(loaded(tmp_path, path(up={"rate_mbps": 3})))
+
+
+def with_traces(tmp_path, network, **keys):
+    (tmp_path / "up.csv").write_text("t_s,rate_mbps\n0,1\n1,4\n2,4\n")
+    text = "t_s,rate_mbps,delay_ms,loss\n0,8,10,0\n0.5,2,40,0.01\n1,2,40,0.01\n"
+    (tmp_path / "down.csv").write_text(text)
+    ways = {"up": {"trace": "up.csv"}, "down": {"trace": "down.csv"}}
+    return loaded(tmp_path, network(**ways | keys))
+
+
+def sides(scenario):
+    """The shaped link, and its directions to the user and back."""
+    (link,) = (each for each in scenario.network.links if each.rate_bps)
+    ways = down_directions(scenario.network)[link.id]
+    return link, ways, "ba" if ways == "ab" else "ab"
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_each_direction_follows_its_own_trace(tmp_path, kind):
+    scenario = with_traces(tmp_path, NETWORKS[kind])
+    link, down, up = sides(scenario)
+    assert [link.way(each).rate_bps for each in (down, up)] == [8_000_000, 1_000_000]
+    assert [link.way(each).delay_ns for each in (down, up)] == [10_000_000] * 2
+    changes = TracedChanges(scenario)
+    made = [(at_s, each) for at_s in (0.5, 1) for each in changes.take(at_s)]
+    only = {"down": frozenset((down,)), "up": frozenset((up,))}
+    assert made == [
+        (0.5, SetLinkRate(link.id, 2_000_000, only["down"])),
+        (0.5, SetLinkDelay(link.id, 40_000_000, only["down"])),
+        (0.5, SetLinkLoss(link.id, 10_000, only["down"])),
+        (1, SetLinkRate(link.id, 4_000_000, only["up"])),
+    ]
+    names = {each.removeprefix(f"link.{link.id}.") for each in targets.targets(scenario)}
+    assert not names & {"rate_mbps", "up.rate_mbps", "down.rate_mbps", "delay_ms", "loss"}
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_a_direction_without_a_trace_can_be_changed(tmp_path, kind):
+    scenario = with_traces(tmp_path, NETWORKS[kind], down={})
+    link, _, _ = sides(scenario)
+    names = {each.removeprefix(f"link.{link.id}.") for each in targets.targets(scenario)}
+    assert {"down.rate_mbps", "delay_ms", "loss"} <= names
+    assert not {"rate_mbps", "up.rate_mbps"} & names
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_a_trace_of_a_direction_acts_in_it_alone(tmp_path, kind):
+    network = NETWORKS[kind]
+    scenario = with_traces(tmp_path, network)
+    link, down, up = sides(scenario)
+    simulated = Network(scenario.network, scenario.multipath, [], seed=1)
+    changes = TracedChanges(scenario)
+    for change in changes.take(0.5):
+        simulated.set_link(change)
+    hops = [simulated.tables.links[link.id, getattr(link, side[1])] for side in (down, up)]
+    assert [(hop.rate_bps, hop.loss_ppm) for hop in hops] == [(2_000_000, 10_000), (1_000_000, 0)]
+
+
+def test_two_traces_of_directions_are_the_rate_of_the_link(tmp_path):
+    (tmp_path / "up.csv").write_text("t_s,rate_mbps\n0,1\n1,4\n2,4\n")
+    both = {"up": {"trace": "up.csv"}, "down": {"rate_mbps": 6}, "rate_mbps": None}
+    scenario = loaded(tmp_path, path(**both))
+    link, down, up = sides(scenario)
+    assert [link.way(each).rate_bps for each in (down, up)] == [6_000_000, 1_000_000]
+    with pytest.raises(RequestError, match="rate_mbps is missing"):
+        loaded(tmp_path, path(**both | {"down": {}}))
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"up": {"trace": "all.csv", "rate_mbps": 5}}, "up: rate_mbps: all.csv has its own rate"),
+        ({"up": {"trace": "none.csv"}}, "there is no file"),
+        ({"jitter_ms": 9, "down": {"trace": "all.csv"}}, "jitter_ms 9 is above a delay of 5 ms"),
+        ({"trace": "loss.csv", "down": {"trace": "all.csv"}}, "down.loss: the trace has its own"),
+    ],
+)
+def test_traces_that_do_not_go_together_are_refused(tmp_path, keys, message):
+    (tmp_path / "all.csv").write_text("t_s,rate_mbps,delay_ms,loss\n0,5,5,0\n")
+    (tmp_path / "loss.csv").write_text("t_s,loss\n0,0.1\n")
+    with pytest.raises(RequestError, match=message):
+        loaded(tmp_path, path(**keys))

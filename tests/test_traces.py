@@ -352,7 +352,8 @@ def test_what_follows_a_trace_is_no_target(tmp_path):
     run = loaded(tmp_path, one_path(rate_mbps=5, trace="a.csv"))
     names = {each for each in targets.targets(run) if each.startswith("link.path1")}
     rates = {f"link.path1.{way}rate_mbps" for way in ("", "up.", "down.")}
-    assert names == {*rates, "link.path1.loss", "link.path1.up"}
+    others = {f"link.path1.{each}" for each in ("loss", "up", "queue", "queue.packets")}
+    assert names == rates | others
     with pytest.raises(RequestError, match=r"link.path1.delay_ms"):
         loaded(
             tmp_path,

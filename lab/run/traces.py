@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from controller.units import ns_from_ms, ppm_from_fraction
 from lab.scenario.schema import Scenario
@@ -14,8 +14,9 @@ from lab.scenario.targets import (
     SetLinkLoss,
     SetLinkRate,
     SetStationRate,
+    side_of,
 )
-from lab.topologies.topology import Link
+from lab.topologies.topology import Directions, down_directions
 from lab.topologies.trace import Traced, TraceStep
 
 
@@ -24,7 +25,8 @@ class TracedChanges:
 
     def __init__(self, scenario: Scenario) -> None:
         self._scale = scenario.rate_scale
-        self._links = {f"link.{link.id}": link for link in scenario.network.links}
+        self._links = {link.id: link for link in scenario.network.links}
+        self._down = down_directions(scenario.network) if scenario.network.traces else {}
         self._due: list[tuple[float, int, Iterator[tuple[float, list[Change]]], list[Change]]] = []
         for n, traced in enumerate(scenario.network.traces):
             self._wait(n, self._changes(traced))
@@ -56,28 +58,31 @@ class TracedChanges:
             rounds, place = divmod(n, len(steps))
             step = steps[place]
             at_s = round(rounds * period_s + step.at_s, 9)
-            yield at_s, list(made(traced.target, before, step, self._scale, self._links))
+            yield at_s, list(self._made(traced.target, before, step))
             before, n = step, n + 1
 
+    def _made(self, target: str, before: TraceStep, step: TraceStep) -> Iterator[Change]:
+        """Yield what a step changes."""
+        kind, name, *more = target.split(".")
+        rate_bps = step.rate_bps(self._scale)
+        new_rate = rate_bps != before.rate_bps(self._scale)
+        if kind == "cell":
+            if rate_bps is not None and new_rate:
+                yield SetStationRate(name, more[0], rate_bps)
+            return
+        way = more[0] if more else None
+        if rate_bps is not None and new_rate:
+            yield SetLinkRate(name, rate_bps, self._sides(name, way, "rate_bps"))
+        if step.delay_ms is not None and step.delay_ms != before.delay_ms:
+            delay_ns = ns_from_ms(step.delay_ms)
+            yield SetLinkDelay(name, delay_ns, self._sides(name, way, "delay_ns"))
+        if step.loss is not None and step.loss != before.loss:
+            sides = self._sides(name, way, "loss_ppm") if way else None
+            yield SetLinkLoss(name, ppm_from_fraction(step.loss), sides)
 
-def made(
-    target: str,
-    before: TraceStep,
-    step: TraceStep,
-    rate_scale: float,
-    links: Mapping[str, Link],
-) -> Iterator[Change]:
-    """Yield what a step changes. A direction of a link with a rate or a delay of its own keeps
-    it."""
-    kind, name, *station = target.split(".")
-    rate_bps = step.rate_bps(rate_scale)
-    if rate_bps is not None and rate_bps != before.rate_bps(rate_scale):
-        yield (
-            SetLinkRate(name, rate_bps, links[target].without_own("rate_bps"))
-            if kind == "link"
-            else SetStationRate(name, station[0], rate_bps)
-        )
-    if step.delay_ms is not None and step.delay_ms != before.delay_ms:
-        yield SetLinkDelay(name, ns_from_ms(step.delay_ms), links[target].without_own("delay_ns"))
-    if step.loss is not None and step.loss != before.loss:
-        yield SetLinkLoss(name, ppm_from_fraction(step.loss))
+    def _sides(self, link: str, way: str | None, value: str) -> Directions:
+        """Return the directions that a trace of a link acts on: `way`, or those without a value of
+        their own."""
+        if way:
+            return frozenset((side_of(self._down[link], way),))
+        return self._links[link].without_own(value)

@@ -80,12 +80,13 @@ class SetLinkDelay:
 class SetLinkLoss:
     """Set the loss of a link, in lost packets per million.
 
-    The loss acts in each direction that carries data. A direction that carries only
+    The loss acts in each direction that carries data, or in `sides`. A direction that carries only
     acknowledgements stays as it is.
     """
 
     link: str
     loss_ppm: int
+    sides: Directions | None = None
 
 
 @dataclass(frozen=True)
@@ -234,18 +235,19 @@ def targets(scenario: Scenario) -> dict[str, Target]:
 
 def _traced(scenario: Scenario) -> set[str]:
     """Return the targets that follow a trace. The rate of a direction does if it has none of its
-    own."""
+    own, and a value of a link does if one of its directions follows a trace."""
     network = scenario.network
     found = {name for each in network.traces for name in each.targets}
+    of_links = {name.replace(f".{way}.", ".") for name in found for way in ("up", "down")}
     down = down_directions(network) if found else {}
     for link in network.links:
         if link.id in down and f"link.{link.id}.rate_mbps" in found:
             found |= {
                 f"link.{link.id}.{way}.rate_mbps"
                 for way in ("up", "down")
-                if link.own(_side(down[link.id], way)).rate_bps is None
+                if link.own(side_of(down[link.id], way)).rate_bps is None
             }
-    return found
+    return found | of_links
 
 
 def check_flip(scenario: Scenario, target: str, value: Any) -> Any:
@@ -331,7 +333,7 @@ def change(scenario: Scenario, target: str, value: Any) -> Change:
         case ["link", link, "up" | "down" as way, "rate_mbps"]:
             rate_bps = bps_from_mbps(value * scenario.rate_scale)
             down = down_directions(scenario.network)[link]
-            return SetLinkRate(link, rate_bps, frozenset((_side(down, way),)))
+            return SetLinkRate(link, rate_bps, frozenset((side_of(down, way),)))
         case ["link", link, "delay_ms"]:
             return SetLinkDelay(link, ns_from_ms(value))
         case ["link", link, "loss"]:
@@ -359,7 +361,7 @@ def change(scenario: Scenario, target: str, value: Any) -> Change:
     raise RequestError(f"target {unknown(target, targets(scenario))}")
 
 
-def _side(down: Direction, way: str) -> Direction:
+def side_of(down: Direction, way: str) -> Direction:
     """Return the direction "up" or "down" of a link of which `down` leads to the users."""
     if way == "down":
         return down
@@ -468,7 +470,7 @@ def _directions(link: Link, down: Direction | None, scale: float) -> list[Target
         return []
     found = []
     for way, help in (("down", "towards the users"), ("up", "away from the users")):
-        rate_bps = link.way(_side(down, way)).rate_bps or 0
+        rate_bps = link.way(side_of(down, way)).rate_bps or 0
         found.append(_rate(f"link.{link.id}.{way}.rate_mbps", rate_bps, scale, help))
     return found
 

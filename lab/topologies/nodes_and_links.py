@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from controller.paths import hops_to
-from controller.units import bps_from_mbps, ns_from_ms, ppm_from_fraction
+from controller.units import ns_from_ms, ppm_from_fraction
 from lab.errors import RequestError
 from lab.topologies.parallel_paths import USUAL_PACKETS, Delay, Fraction, WithTrace, traces
 from lab.topologies.topology import Link, Node, Topology, at_start, down_directions
@@ -57,9 +57,8 @@ class Wire(WithTrace):
 
     @model_validator(mode="after")
     def fits_its_trace(self) -> Wire:
-        found = self.read_trace()
-        check_jitter(found, self.jitter_ms)
-        has_rate = bool(self.rate_mbps or (found and "rate_mbps" in found.columns))
+        check_jitter(self.read_trace(), self.jitter_ms)
+        has_rate = self.is_limited(self.rate_mbps)
         self.check_directions(has_rate, self.jitter_ms)
         self.check_queue(has_rate, self.queue_packets)
         return self
@@ -275,7 +274,7 @@ def _shaped(link: Wire, id: str, a: str, b: str, rate_scale: float) -> Link:
         id,
         a,
         b,
-        bps_from_mbps(link.rate_mbps * rate_scale) if link.rate_mbps else None,
+        link.rate_bps(link.rate_mbps, rate_scale),
         ns_from_ms(link.delay_ms),
         ns_from_ms(link.jitter_ms),
         ppm_from_fraction(lost),

@@ -15,7 +15,7 @@ from lab.topologies.checks import checked_loss
 from lab.topologies.queue_keys import Queue, check_size
 from lab.topologies.queues import red
 from lab.topologies.topology import Direction, Link, Node, OneWay, Topology, at_start
-from lab.topologies.trace import Trace, Traced, check_jitter
+from lab.topologies.trace import Trace, Traced, TraceStep, check_jitter
 
 Rate = Annotated[float, Field(gt=0, le=10_000)]
 Delay = Annotated[float, Field(ge=0, le=5_000)]
@@ -24,16 +24,42 @@ Fraction = Annotated[float, Field(ge=0, le=1), AfterValidator(checked_loss)]
 
 
 USUAL_PACKETS = 100
+NO_STEP = TraceStep(0, 1)
 BinMs = Annotated[int, Field(ge=10, le=60_000)]
 
 
-class Way(BaseModel):
+class Follower(BaseModel):
+    """What can follow a trace, a file. The values of the trace are means over `trace_bin_ms`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    trace: pathlib.Path | None = None
+    trace_bin_ms: BinMs = 100
+
+    def read_trace(self) -> Trace | None:
+        """Return the trace, or None without one. Raise `ValueError` if it sets a value that is also
+        set by a key."""
+        if self.trace is None:
+            return None
+        found = trace.read(self.trace, self.trace_bin_ms)
+        for column in found.columns:
+            keys = {column, "loss_both"} if column == "loss" else {column}
+            for key in sorted(keys & {*type(self).model_fields}):
+                if getattr(self, key) != type(self).model_fields[key].default:
+                    raise ValueError(f"{key}: {self.trace.name} has its own {column}: leave it out")
+        return found
+
+    def traces(self, column: str) -> bool:
+        """Return whether the trace has this column."""
+        found = self.read_trace()
+        return found is not None and column in found.columns
+
+
+class Way(Follower):
     """What one direction of a link has of its own; what is left out is as the link has it.
 
     `loss` acts on all packets in this direction, data or not.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     rate_mbps: Rate | None = None
     delay_ms: Delay | None = None
     loss: Fraction | None = None
@@ -41,30 +67,38 @@ class Way(BaseModel):
     queue: Queue | None = None
 
     @model_validator(mode="after")
-    def has_one_size(self) -> Way:
+    def fits_together(self) -> Way:
         check_size(self.queue, self.queue_packets is not None)
+        self.read_trace()
         return self
 
+    @property
+    def has_a_rate(self) -> bool:
+        return self.rate_mbps is not None or self.traces("rate_mbps")
+
     def one_way(self, rate_scale: float) -> OneWay:
+        """Return the values at the start of a run, on the wire."""
+        found = self.read_trace()
+        first = found.steps[0] if found else NO_STEP
+        rate_bps = None if self.rate_mbps is None else bps_from_mbps(self.rate_mbps * rate_scale)
+        delay_ms = self.delay_ms if first.delay_ms is None else first.delay_ms
+        loss = self.loss if first.loss is None else first.loss
         return OneWay(
-            None if self.rate_mbps is None else bps_from_mbps(self.rate_mbps * rate_scale),
-            None if self.delay_ms is None else ns_from_ms(self.delay_ms),
-            None if self.loss is None else ppm_from_fraction(self.loss),
+            first.rate_bps(rate_scale) if rate_bps is None else rate_bps,
+            None if delay_ms is None else ns_from_ms(delay_ms),
+            None if loss is None else ppm_from_fraction(loss),
             self.queue.packets if self.queue and self.queue.packets else self.queue_packets,
             self.queue.discipline() if self.queue else None,
         )
 
 
-class WithTrace(BaseModel):
+class WithTrace(Follower):
     """The keys of a link that can follow a trace, of its queue and of its directions.
 
-    `trace` is a file. The values of the trace are means over `trace_bin_ms`. `down` is the
-    direction towards the users, `up` the other one.
+    `down` is the direction towards the users, `up` the other one. Each can follow a trace of its
+    own.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    trace: pathlib.Path | None = None
-    trace_bin_ms: BinMs = 100
     queue: Queue = Queue()
     up: Way = Way()
     down: Way = Way()
@@ -100,27 +134,27 @@ class WithTrace(BaseModel):
 
     def check_directions(self, has_rate: bool, jitter_ms: float) -> None:
         """Raise `ValueError` if a direction does not fit to the rest of the link."""
-        found = self.read_trace()
         for name, way in (("up", self.up), ("down", self.down)):
-            if way.rate_mbps is not None and not has_rate:
+            if way.has_a_rate and not has_rate:
                 raise ValueError(f"{name}.rate_mbps: write the link's own rate_mbps, too")
-            if way.loss is not None and found and "loss" in found.columns:
+            if (way.loss is not None or way.traces("loss")) and self.traces("loss"):
                 raise ValueError(f"{name}.loss: the trace has its own loss: leave it out")
             if way.delay_ms is not None and way.delay_ms < jitter_ms:
                 raise ValueError(f"jitter_ms {jitter_ms:g} is above {name}.delay_ms")
+            check_jitter(way.read_trace(), jitter_ms)
 
-    def read_trace(self) -> Trace | None:
-        """Return the trace, or None without one. Raise `ValueError` if it sets a value that is also
-        set by a key."""
-        if self.trace is None:
-            return None
-        found = trace.read(self.trace, self.trace_bin_ms)
-        for column in found.columns:
-            keys = {column, "loss_both"} if column == "loss" else {column}
-            for key in sorted(keys & {*type(self).model_fields}):
-                if getattr(self, key) != type(self).model_fields[key].default:
-                    raise ValueError(f"{key}: {self.trace.name} has its own {column}: leave it out")
-        return found
+    def is_limited(self, rate_mbps: float | None) -> bool:
+        """Return whether both directions have a rate, of which `rate_mbps` is that of the keys of
+        the link."""
+        both = self.up.has_a_rate and self.down.has_a_rate
+        return rate_mbps is not None or self.traces("rate_mbps") or both
+
+    def rate_bps(self, rate_mbps: float | None, rate_scale: float) -> int | None:
+        """Return the rate of the link on the wire, without that of its trace. If only its
+        directions have one, it is that of the direction towards the users."""
+        if rate_mbps is not None:
+            return bps_from_mbps(rate_mbps * rate_scale)
+        return self.down.one_way(rate_scale).rate_bps if self.up.has_a_rate else None
 
 
 class Path(WithTrace):
@@ -140,9 +174,8 @@ class Path(WithTrace):
 
     @model_validator(mode="after")
     def has_a_rate(self) -> Path:
-        found = self.read_trace()
-        check_jitter(found, self.jitter_ms)
-        if self.rate_mbps is None and (found is None or "rate_mbps" not in found.columns):
+        check_jitter(self.read_trace(), self.jitter_ms)
+        if not self.is_limited(self.rate_mbps):
             raise ValueError("rate_mbps is missing: write it, or a trace with a rate")
         self.check_directions(True, self.jitter_ms)
         self.check_queue(True, self.queue_packets)
@@ -176,7 +209,7 @@ def link(path: Path, id: str, a: str, b: str, rate_scale: float) -> Link:
         id,
         a,
         b,
-        rate_bps=bps_from_mbps(path.rate_mbps * rate_scale) if path.rate_mbps else None,
+        rate_bps=path.rate_bps(path.rate_mbps, rate_scale),
         delay_ns=ns_from_ms(path.delay_ms),
         jitter_ns=ns_from_ms(path.jitter_ms),
         loss_ppm=ppm_from_fraction(combined_loss(path.loss, path.loss_both)),
@@ -190,9 +223,14 @@ def link(path: Path, id: str, a: str, b: str, rate_scale: float) -> Link:
 
 
 def traces(links: Iterable[tuple[str, WithTrace]]) -> tuple[Traced, ...]:
-    """Return the links that follow a trace. `links` are their ids and parameters."""
-    read = ((id, link.read_trace()) for id, link in links)
-    return tuple(Traced(f"link.{id}", found) for id, found in read if found)
+    """Return the links, and directions of links, that follow a trace. `links` are their ids and
+    parameters."""
+    rows = (
+        (f"link.{id}{way}", each.read_trace())
+        for id, link in links
+        for way, each in (("", link), (".up", link.up), (".down", link.down))
+    )
+    return tuple(Traced(target, found) for target, found in rows if found)
 
 
 def build(params: Params, rate_scale: float = 1.0) -> Topology:

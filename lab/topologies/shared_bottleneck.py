@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lab.topologies.checks import check_names
-from lab.topologies.parallel_paths import Path, link
+from lab.topologies.parallel_paths import Path, link, traces
 from lab.topologies.topology import Link, Node, Topology
 
 
@@ -58,4 +58,5 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
             link(params, "bottleneck", "s1", "p1", rate_scale),
         ),
         multipath=tuple(user.id for user in params.users if user.subflows > 1),
+        traces=traces([("bottleneck", params)]),
     )

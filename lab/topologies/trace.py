@@ -70,7 +70,8 @@ class Trace:
 
 @dataclass(frozen=True)
 class Traced:
-    """A link ("link.path1") or a station ("cell.lte1.ue3") whose values follow a trace."""
+    """A link ("link.path1"), a direction of one ("link.path1.up") or a station ("cell.lte1.ue3")
+    whose values follow a trace."""
 
     target: str
     trace: Trace

@@ -289,8 +289,8 @@ class Network:
                 for side in sides:
                     hop = ways[side]
                     changed_links.change(self.w, hop, hop.rate_bps, in_all_ns, self.now_ns)
-            case SetLinkLoss(link, loss_ppm):
-                for hop in self._data_hops[link]:
+            case SetLinkLoss(link, loss_ppm, sides):
+                for hop in [ways[side] for side in sides] if sides else self._data_hops[link]:
                     hop.loss_ppm = loss_ppm
             case SetLinkQueue():
                 self._set_queue(change, ways)

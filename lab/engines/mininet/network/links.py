@@ -153,8 +153,8 @@ class Links:
                 return link.changed(sides, rate_bps=rate_bps)
             case SetLinkDelay(_, delay_ns, sides):
                 return link.changed(sides, delay_ns=delay_ns)
-            case SetLinkLoss(_, loss_ppm):
-                return with_loss(link, self.data_directions[link.id], loss_ppm)
+            case SetLinkLoss(_, loss_ppm, sides):
+                return with_loss(link, sides or self.data_directions[link.id], loss_ppm)
             case SetLinkQueue():
                 return with_queue(link, change)
         return link
