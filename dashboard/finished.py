@@ -11,7 +11,7 @@ from dashboard import runs
 from dashboard.base.errors import Problem
 from dashboard.runs import Launcher
 from lab.errors import RequestError
-from lab.results import compare
+from lab.results import compare, transfers
 from lab.results.documents import tolerant_document
 from lab.results.effects import number_text
 from lab.results.explain import changes, present, stretches
@@ -83,9 +83,11 @@ KB = 1000
 def summary(store: Store, folder: Path) -> Doc:
     """Return the summary of a run as a JSON object.
 
-    `verdict` is a text; it is empty if the run has no result. `means` has the mean values of the
-    run, and `intervals` their 95 % intervals over runs that differ only in the seed. `others` are
-    other runs of the same scenario. `baseline` is the run that the user has chosen for comparison.
+    `completion` has points of the distribution of completion times by kind of traffic
+    (`lab.results.transfers`). `verdict` is a text; it is empty if the run has no result. `means`
+    has the mean values of the run, and `intervals` their 95 % intervals over runs that differ only
+    in the seed. `others` are other runs of the same scenario. `baseline` is the run that the user
+    has chosen for comparison.
     """
     result = tolerant_document(folder / "result.json") or {}
     if names := changed(folder, result):
@@ -106,6 +108,7 @@ def summary(store: Store, folder: Path) -> Doc:
         "intervals": {},
         "held_back_kb": held_back_kb(result),
         "finished": done,
+        "completion": completion(folder, result),
         "others": [
             {key: each[key] for key in ("id", "strategy", "seed", "throughput_mbps", "started")}
             for each in others[:MOST_REPEATS]
@@ -158,6 +161,17 @@ def held_back_kb(result: Mapping[str, Any]) -> float | None:
         if each.get("receive_buffer_max_bytes") is not None
     ]
     return max(known) / KB if known else None
+
+
+def completion(folder: Path, result: Mapping[str, Any]) -> dict[str, list[tuple[float, float]]]:
+    if "flows" not in result:
+        return {}
+    found = transfers.of_run(folder, result.get("connections") or [])
+    kinds = dict.fromkeys(each.kind for each in found)
+    return {
+        kind: transfers.distribution([each for each in found if each.kind == kind])
+        for kind in kinds
+    }
 
 
 def finished(folder: Path, result: Mapping[str, Any]) -> list[Doc]:

@@ -94,6 +94,7 @@ SECTIONS: dict[Owner, str] = {
 ID = "ID"  # stands for the name of an access point, link, user or subflow
 RATE = "Mb/s"
 DIGITS = 6  # of a number that is computed from samples
+FLOWS = "flows"  # the section of completion times in result.json
 Numbers = Mapping[str, float | None]
 
 
@@ -198,6 +199,12 @@ class Metric:
     @property
     def number_meaning(self) -> str:
         return self.meaning if self.summary or self.read else f"The mean of `{self.path}`."
+
+    def is_in(self, result: Mapping[str, Any]) -> bool:
+        """Return whether a result.json has the section of the number. Only runs with transfers have
+        `flows`."""
+        section = self.number.partition(".")[0]
+        return section != FLOWS or section in result
 
     def over(self, samples: Samples, owner: str) -> float | None:
         """Return the number of one owner in result.json, rounded; None if it was not measured."""
@@ -556,6 +563,53 @@ BUILT_IN: tuple[Metric, ...] = (
         number="convergence_s",
         summary=lambda samples, _: convergence_s(samples.frames),
         better=-1,
+    ),
+)
+
+
+def _of_transfers(key: str, label: str, unit: str, meaning: str) -> Metric:
+    return Metric(
+        of="run",
+        name=f"{FLOWS}.{key}",
+        label=label,
+        unit=unit,
+        meaning=meaning,
+        sampled=False,
+        number=f"{FLOWS}.{key}",
+        read=lambda result: _inner(result[FLOWS], key),
+        better=-1,
+    )
+
+
+def _inner(section: Mapping[str, Any], key: str) -> float | None:
+    for part in key.split("."):
+        section = section.get(part) or {}
+    return section if isinstance(section, int | float) else None
+
+
+COMPLETION = "Half / 95 % / 99 % of the transfers that were complete took at most this time."
+SLOWDOWN = (
+    "Half / 99 % of the complete transfers had at most this slowdown: the completion time over "
+    "the time that the user's fastest path would have taken alone."
+)
+BUILT_IN += (
+    *(
+        _of_transfers(f"fct_p{p}_s", f"completion time, {p} % within", "s", COMPLETION)
+        for p in (50, 95, 99)
+    ),
+    *(_of_transfers(f"slowdown_p{p}", f"slowdown, {p} % at most", "", SLOWDOWN) for p in (50, 99)),
+    *(
+        _of_transfers(
+            f"by_size.{size}.slowdown_p99",
+            f"slowdown of transfers {words}, 99 % at most",
+            "",
+            "The same of one class of sizes: up to 100 kB, up to 10 MB, and larger.",
+        )
+        for size, words in (
+            ("small", "up to 100 kB"),
+            ("medium", "up to 10 MB"),
+            ("large", "above 10 MB"),
+        )
     ),
 )
 

@@ -16,6 +16,7 @@ from lab.frame import ApSample, LinkSample, SubflowSample, UserSample
 from lab.run import result as result_json
 from lab.run.reading import SEAL, SEALED
 from lab.run.report import ConnectionReport, MptcpVerdict, Report, SubflowReport
+from lab.run.transfers import Transfer, section
 from lab.scenario import loading, targets
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -156,6 +157,7 @@ def test_every_field_of_a_result_is_defined():
     known |= {path for path in declared if path.partition(".")[0] in parts}
     known |= names(ConnectionReport, "connections") | names(SubflowReport, "subflows")
     known |= names(MptcpVerdict, "mptcp")
+    known |= {f"flows.{key}" for key in section([Transfer("file", "ue1", "ue1-1", 0, 1, 1, 1)])}
     assert set(rows("Results")) == known
 
 

@@ -1,5 +1,6 @@
 // The part of a finished run's page that says what came out, and what can be done next.
 import { $, css, api, element, number, toast } from "./app.js";
+import { showCompletion } from "./completion.js";
 import { showStretches } from "./stretches.js";
 import { twoSentences } from "./happened.js";
 import { showMeans } from "./tiles.js";
@@ -45,6 +46,7 @@ export class Finished {
     $("outcome-short").textContent = twoSentences(verdict);
     if (this.atEnd()) this.showTiles();
     this.onTransfers(summary.finished);
+    showCompletion(summary.completion);
     const { baseline } = summary;
     const change = baseline?.change_percent;
     $("against").replaceChildren();

@@ -117,6 +117,10 @@ export function showMeans(summary, run) {
         return user ? [[user, mbps ?? 0]] : [];
       })),
     );
+  tiles.push(
+    ...made("Completion", "flows.fct_p50_s", "s", "half of the transfers took at most this"),
+    ...made("Slowest 1 %", "flows.fct_p99_s", "s", "99 % of the transfers took at most this"),
+  );
   if (summary.held_back_kb !== null)
     tiles.push(
       tile(

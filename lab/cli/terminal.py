@@ -101,6 +101,8 @@ def summary(result: dict[str, Any], folder: Path) -> str:
         parts.append(_ap_table(result["aps"]))
     parts.append(_user_table(result["users"]))
     parts.append(_totals(result))
+    if "flows" in result:
+        parts.append(_flow_table(result["flows"]))
     parts.append(verdict_text(result))
     parts.append(f"run folder: {folder}")
     return "\n\n".join(parts)
@@ -165,6 +167,18 @@ def _totals(result: dict[str, Any]) -> str:
         f"Tier 1 {_rate(tiers['1'])}   Tier 2 {_rate(tiers['2'])}   "
         f"fairness (Jain) {cell_text(jain)}   converged {_seconds(result['convergence_s'])}"
     )
+
+
+def _flow_table(flows: dict[str, Any]) -> str:
+    """Return the completion times of all transfers, and of each kind and size of them."""
+    groups = {"all": flows, **flows["by_kind"], **flows["by_size"]}
+    numbers = [key for key in flows if key.startswith(("fct_", "slowdown_"))]
+    head = [key.replace("fct_", "").replace("_s", " s").replace("_p", " p") for key in numbers]
+    rows = [
+        (name, f"{each['completed']} of {each['count']}", *(each[key] for key in numbers))
+        for name, each in groups.items()
+    ]
+    return text_table(("transfers", "complete", *head), rows)
 
 
 def _rate(value: float | None) -> str:

@@ -379,7 +379,8 @@ def numbers(result: Mapping[str, Any], more: Sequence[Metric] = ()) -> dict[str,
     `more` are metrics that the manifest of the run declares.
     """
     found: dict[str, float | None] = {}
-    compared = (each for each in (*BUILT_IN, *more) if each.number and each.compared)
+    known = (each for each in (*BUILT_IN, *more) if each.is_in(result))
+    compared = (each for each in known if each.number and each.compared)
     for of, metrics in groupby(compared, lambda metric: metric.of):
         several = list(metrics)
         for owner in ("",) if of == "run" else result.get(SECTIONS[of], {}):

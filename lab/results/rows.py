@@ -18,7 +18,7 @@ from typing import Any
 
 from lab.errors import RequestError
 from lab.metrics import BUILT_IN, Metric
-from lab.results import compare, run_folders
+from lab.results import compare, run_folders, transfers
 from lab.results.compare import Run
 from lab.run.reading import GROUPS, Line, read_document, read_lines
 from lab.run.report import ConnectionReport, SubflowReport
@@ -49,6 +49,7 @@ EVENT: Columns = {
     "text": str,
     "more": str,  # all other fields, as JSON
 }
+OF_TRANSFERS: Columns = {"traffic": str, "start_s": float, "size_mb": float, "slowdown": float}
 TEXTS = ("id", "user", "path", "cc", "ap")  # fields of reports and samples that are no numbers
 FLAGS = ("backup",)
 SUBFLOW = "sf"  # in samples.jsonl
@@ -242,13 +243,24 @@ def _fields(kind: type[ConnectionReport] | type[SubflowReport]) -> list[str]:
 
 def _flow_columns(runs: Sequence[Run]) -> Columns:
     names = _fields(ConnectionReport)
-    return {"connection": str, **{name: str if name in TEXTS else float for name in names}}
+    fields: Columns = {name: str if name in TEXTS else float for name in names}
+    return {"connection": str, **fields, **OF_TRANSFERS}
 
 
 def _flows(run: Run, read: Read) -> Iterator[Row]:
-    for each in _connections(run):
+    connections = _connections(run)
+    known = {each.connection: each for each in transfers.of_run(run.folder, connections)}
+    for each in connections:
         row = {"connection": each["id"]}
-        yield row | {name: each.get(name) for name in _fields(ConnectionReport)}
+        row |= {name: each.get(name) for name in _fields(ConnectionReport)}
+        if own := known.get(each["id"]):
+            row |= {
+                "traffic": own.kind,
+                "start_s": own.start_s,
+                "size_mb": own.mb,
+                "slowdown": own.slowdown,
+            }
+        yield row
 
 
 def _subflow_columns(runs: Sequence[Run]) -> Columns:

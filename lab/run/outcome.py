@@ -15,6 +15,7 @@ from lab.run import result as result_json
 from lab.run.reading import read_frames, sealed
 from lab.run.recorder import Recorder
 from lab.run.report import Report
+from lab.run.transfers import section, transfers
 from lab.scenario.engine_table import ENGINES, named
 from lab.scenario.schema import Scenario
 
@@ -80,6 +81,8 @@ def conclude(
         frames = read_frames(recorder.folder)
         header = _header(scenario, recorder, status)
         result = result_json.document(header, scenario.network, frames, report)
+        if report and (flows := section(transfers(scenario, report.connections))):
+            result["flows"] = flows
         if error:
             result["error"] = str(error)
         result = sealed(result, recorder.folder)

@@ -33,6 +33,7 @@ class Flow:
     protocol: str = "tcp"  # or udp, which sends at its rate without feedback
     port: int = FIRST_PORT
     warm: bool = False  # it is open, with all subflows, before it starts
+    kind: str = "bulk"  # of its entry in `traffic`
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,7 @@ def schedule(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[A
                 protocol,
                 port,
                 each.warm,
+                each.kind,
             )
             acts.append(Act(each.start_s, "start", flow))
             if each.stop_s is not None:

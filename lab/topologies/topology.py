@@ -460,10 +460,10 @@ def data_directions(topology: Topology, flows: Iterable[tuple[str, str]]) -> dic
     link that is on no shortest path of these flows gets both directions.
     """
     wiring = wire(topology)
-    neighbours = _neighbours(wiring)
+    near = neighbours(wiring)
     crossed: set[Step] = set()
     for user, direction in dict.fromkeys(flows):
-        for step in _steps_down(topology, wiring, neighbours, user):
+        for step in _steps_down(topology, wiring, near, user):
             crossed.add(step if direction == "down" else step[::-1])
     return {link.id: _directions(link, crossed) or BOTH for link in topology.links}
 
@@ -519,7 +519,7 @@ def _directions(link: Link, crossed: set[Step]) -> Directions:
     return frozenset(name for name, step in found.items() if step in crossed)
 
 
-def _neighbours(wiring: Wiring) -> dict[str, set[str]]:
+def neighbours(wiring: Wiring) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {switch: set() for switch in wiring.dpid}
     for trunk in wiring.trunks:
         found[trunk.a].add(trunk.b)
@@ -534,13 +534,13 @@ def _steps_down(
     the user."""
     server = wiring.of(topology.server_of(user))[0]
     yield server.node, server.switch
-    for interface in _used(topology, wiring, user):
+    for interface in used(topology, wiring, user):
         for switch in _may_attach_to(topology, interface):
             yield from _between(neighbours, server.switch, switch)
         yield interface.switch, user
 
 
-def _used(topology: Topology, wiring: Wiring, user: str) -> tuple[Interface, ...]:
+def used(topology: Topology, wiring: Wiring, user: str) -> tuple[Interface, ...]:
     """Return the interfaces over which a user sends data: all if the user is multipath, otherwise
     only the first."""
     own = wiring.of(user)

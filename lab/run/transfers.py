@@ -1,0 +1,124 @@
+"""Completion times: how long the transfers of a run took, by kind of traffic and by size.
+
+A transfer is a file, or a flow of a workload. Its slowdown is its completion time over the time
+that it would have taken alone on the user's fastest path (`lab.topologies.alone`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from lab.run.report import ConnectionReport
+from lab.scenario.flows import scaled_traffic, schedule
+from lab.scenario.schema import Scenario
+from lab.topologies.alone import AlonePath, paths_alone
+
+MB = 1_000_000
+SMALL_MB, MEDIUM_MB = 0.1, 10.0  # the largest of each class (pFabric, SIGCOMM 2013, section 5.1)
+Numbers = Mapping[str, float | None]
+Section = Mapping[str, float | Mapping[str, Numbers] | None]
+SIZES = ("small", "medium", "large")
+PERCENTILES = (50, 95, 99)
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """One transfer. `start_s` is the time in the run at which it began, `mb` its size in the units
+    of the scenario file. `completion_s` and `slowdown` are None if it was not complete at the end.
+    """
+
+    kind: str
+    user: str
+    connection: str
+    start_s: float
+    mb: float
+    completion_s: float | None
+    slowdown: float | None
+
+    @property
+    def size_class(self) -> str:
+        small, medium, large = SIZES
+        return small if self.mb <= SMALL_MB else medium if self.mb <= MEDIUM_MB else large
+
+
+def transfers(scenario: Scenario, connections: Iterable[ConnectionReport]) -> list[Transfer]:
+    """Return the transfers of a run that began before its end, ordered by their beginning.
+
+    `connections` are those of the engine's report; a transfer without one did not begin.
+    """
+    return list(_transfers(scenario, {each.id: each.completion_s for each in connections}))
+
+
+def _transfers(scenario: Scenario, taken_s: dict[str, float | None]) -> Iterator[Transfer]:
+    alone = _alone(scenario)
+    for act in schedule(scaled_traffic(scenario), scenario.seed, scenario.duration_s):
+        flow = act.flow
+        if act.verb != "start" or flow.volume_bytes is None or flow.id not in taken_s:
+            continue
+        completion_s = taken_s[flow.id]
+        alone_s = min(
+            (path.seconds(flow.volume_bytes) for path in alone(flow.user, flow.direction)),
+            default=0.0,
+        )
+        yield Transfer(
+            flow.kind,
+            flow.user,
+            flow.id,
+            round(act.at_s, 6),
+            round(flow.volume_bytes / scenario.rate_scale / MB, 6),
+            completion_s,
+            round(completion_s / alone_s, 4) if completion_s is not None and alone_s else None,
+        )
+
+
+def _alone(scenario: Scenario) -> Callable[[str, str], tuple[AlonePath, ...]]:
+    @cache
+    def found(user: str, direction: str) -> tuple[AlonePath, ...]:
+        return paths_alone(scenario.network, user, direction)
+
+    return found
+
+
+def section(found: Sequence[Transfer]) -> Section:
+    """Return the object under the key `flows` of result.json, or {} if there are no transfers."""
+    if not found:
+        return {}
+    groups: dict[str, dict[str, Numbers]] = {}
+    kinds = dict.fromkeys(each.kind for each in found)
+    groups["by_kind"] = {kind: _numbers([e for e in found if e.kind == kind]) for kind in kinds}
+    groups["by_size"] = {
+        size: _numbers(several)
+        for size in SIZES
+        if (several := [each for each in found if each.size_class == size])
+    }
+    return {**_numbers(found), **groups}
+
+
+def _numbers(found: Sequence[Transfer]) -> Numbers:
+    """Percentiles are those of the transfers that were complete; `count` has the others, too."""
+    times = sorted(each.completion_s for each in found if each.completion_s is not None)
+    slowdowns = sorted(each.slowdown for each in found if each.slowdown is not None)
+    return {
+        "count": len(found),
+        "completed": len(times),
+        **{f"fct_p{p}_s": _rounded(percentile(times, p)) for p in PERCENTILES},
+        **{f"slowdown_p{p}": _rounded(percentile(slowdowns, p)) for p in PERCENTILES},
+    }
+
+
+def percentile(ordered: Sequence[float], percent: float) -> float | None:
+    """Return a percentile of numbers in ascending order, with linear interpolation between two of
+    them; None if there are none."""
+    if not ordered:
+        return None
+    place = (len(ordered) - 1) * percent / 100
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
