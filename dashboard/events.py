@@ -113,7 +113,7 @@ def _described(event: Event, n: int) -> LogRow:
         reason=_reason(kind, event),
         ok=ok,
         mark="tick" if is_decision else "line" if kind in MARKED and ok else "none",
-        quiet=kind in ON_REQUEST or changes_nothing,
+        quiet=kind in ON_REQUEST or changes_nothing or "traffic" in event,
         subject=_subject(event) if is_decision else "",
         orders=_orders(event) if is_decision else "",
         seq="" if is_decision else str(event.get("seq") or ""),
@@ -147,7 +147,8 @@ def _title(kind: str, event: Event) -> str:
         case "reroute":
             return f"link {event['link']}: {event['flows_moved']} flows moved"
         case "completion":
-            return f"{event['connection']}: its file arrived in {event['completion_s']:.1f} s"
+            what = "its data" if "traffic" in event else "its file"
+            return f"{event['connection']}: {what} arrived in {event['completion_s']:.1f} s"
     named = (event.get(key) for key in ("link", "strategy", "user", "ap"))
     return " ".join(str(each) for each in named if each is not None)
 

@@ -4,13 +4,16 @@ changes of rate."""
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from controller.units import bps_from_mbps
+from lab.scenario import flow_sizes
 from lab.scenario.schema import Scenario, Traffic
 
 PAUSED_BPS = 0
+KB = 1000
 FIRST_PORT, PORTS = 32_768, 28_232  # local ports as Linux chooses them
 
 
@@ -36,6 +39,11 @@ class Flow:
     kind: str = "bulk"  # of its entry in `traffic`
 
 
+def of_traffic(flow: Flow) -> dict[str, str]:
+    """Return the field of a completion event that tells flows of a workload from files."""
+    return {"traffic": flow.kind} if flow.kind == "workload" else {}
+
+
 @dataclass(frozen=True)
 class Act:
     """One entry of the time line: what a connection does at `at_s`, in s since the start of the
@@ -51,16 +59,17 @@ class Act:
 
 
 def scaled_traffic(scenario: Scenario) -> tuple[Traffic, ...]:
-    """Return the entries of `traffic` with rates and volumes multiplied by `rate_scale`.
+    """Return the entries of `traffic` with rates, volumes and sizes multiplied by `rate_scale`.
 
-    Volumes are scaled so that completion times do not depend on `rate_scale`. Entries without a
-    congestion control get the congestion control of the scenario.
+    Volumes and sizes are scaled so that completion times do not depend on `rate_scale`. Entries
+    without a congestion control get the congestion control of the scenario.
     """
     return tuple(
         flow.model_copy(
             update={
                 "rate_mbps": _scaled(flow.rate_mbps, scenario.rate_scale),
                 "volume_mb": _scaled(flow.volume_mb, scenario.rate_scale),
+                "size_scale": flow.size_scale * scenario.rate_scale,
                 "cc": flow.cc or scenario.multipath.cc,
             }
         )
@@ -77,12 +86,19 @@ def schedule(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[A
 
     Rates and volumes in `traffic` must be those on the wire (`scaled_traffic`). `seed` determines
     the ports of the users, and with the ports the paths that hash-based routing chooses. It also
-    determines how long on-off traffic sends and pauses.
+    determines how long on-off traffic sends and pauses, and when the flows of a workload begin and
+    how large they are.
     """
     acts: list[Act] = []
     count: dict[str, int] = {}
-    taken: dict[str, list[int]] = {}
+    taken: dict[str, set[int]] = {}
+    workloads: Counter[str] = Counter()
     for each in traffic:
+        if each.kind == "workload":
+            workloads[each.user] += 1
+            chance = _chance_of_workload(each, seed, workloads[each.user])
+            acts += _workload(each, chance, seed, duration_s, count, taken)
+            continue
         for _ in range(each.parallel):
             number = count[each.user] = count.get(each.user, 0) + 1
             rate = (
@@ -95,8 +111,7 @@ def schedule(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[A
             )
             protocol = "udp" if each.kind == "udp" else "tcp"
             name = f"{each.user}-{number}"
-            port = _port(seed, name, taken.setdefault(each.user, []))
-            taken[each.user].append(port)
+            port = _port(seed, name, taken.setdefault(each.user, set()))
             flow = Flow(
                 name,
                 each.user,
@@ -117,10 +132,57 @@ def schedule(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[A
     return sorted(acts, key=lambda act: (act.at_s, act.flow.id))
 
 
-def _port(seed: int, name: str, taken: Collection[int]) -> int:
+def _port(seed: int, name: str, taken: set[int]) -> int:
+    """Choose a port that is not in `taken`, and add it there."""
     first = random.Random(f"{seed}/{name}/port").randrange(PORTS)  # noqa: S311 - no secret
     ports = (FIRST_PORT + (first + n) % PORTS for n in range(PORTS))
-    return next(port for port in ports if port not in taken)
+    found = next(port for port in ports if port not in taken)
+    taken.add(found)
+    return found
+
+
+def expected_flows(each: Traffic, duration_s: float) -> float:
+    """Return how many flows a workload has on average until the end of the run."""
+    span_s = min(duration_s, each.stop_s or duration_s) - each.start_s
+    return max(0.0, span_s) / _mean_gap_s(each)
+
+
+def _mean_gap_s(each: Traffic) -> float:
+    assert each.sizes is not None
+    assert each.rate_mbps is not None
+    mean_kb = flow_sizes.mean_kb(each.sizes) * each.size_scale
+    return mean_kb * KB * 8 / bps_from_mbps(each.rate_mbps)
+
+
+def _chance_of_workload(each: Traffic, seed: int, number: int) -> random.Random:
+    """Return the random numbers of workload `number` of a user. All users of an incast share
+    them."""
+    own = "" if each.pattern == "incast" else f"/{each.user}"
+    return random.Random(f"{seed}{own}/workload/{number}")  # noqa: S311 - no secret
+
+
+def _workload(
+    each: Traffic,
+    chance: random.Random,
+    seed: int,
+    duration_s: float,
+    count: dict[str, int],
+    taken: dict[str, set[int]],
+) -> Iterator[Act]:
+    """Yield the starts of the flows of a workload. In `count` and `taken` are the number of
+    connections and the ports of each user so far."""
+    assert each.sizes is not None
+    gap_s, now_s = _mean_gap_s(each), each.start_s
+    end_s = min(duration_s, each.stop_s or duration_s)
+    while (now_s := now_s + chance.expovariate(1 / gap_s)) < end_s:
+        size_kb = flow_sizes.draw_kb(each.sizes, chance) * each.size_scale
+        number = count[each.user] = count.get(each.user, 0) + 1
+        name = f"{each.user}-{number}"
+        port = _port(seed, name, taken.setdefault(each.user, set()))
+        volume = max(1, round(size_kb * KB))
+        cc = each.cc or "reno"
+        flow = Flow(name, each.user, each.direction, cc, None, volume, port=port, kind="workload")
+        yield Act(now_s, "start", flow)
 
 
 def _on_off(each: Traffic, flow: Flow, chance: random.Random, duration_s: float) -> Iterator[Act]:
@@ -149,6 +211,7 @@ def _on_off(each: Traffic, flow: Flow, chance: random.Random, duration_s: float)
 # 4) Demand None means no limit: TCP sends as much as it can; UDP sends at its rate in `traffic`.
 # 5) While an on-off flow is silent, its rate is 0, and its share of the demand goes to no other
 #    connection.
+# 6) A demand does not concern the flows of a workload.
 
 
 Rates = dict[Flow, int | None]
@@ -171,6 +234,8 @@ class Demands:
 
         Return its rate, and the rates of the user's other connections if they change.
         """
+        if flow.kind == "workload":
+            return {flow: flow.rate_bps}
         self._open.setdefault(flow.user, []).append(flow)
         return {flow: self.rate_bps(flow)} | self._divided(flow.user)
 

@@ -27,6 +27,7 @@ from typing import Any
 
 from controller.bounded_json import parse_object
 from controller.strategy_names import base_name
+from controller.units import mbps_from_bps
 from controller.user_file import described
 from lab import extensions, inputs, metrics, plain_file, user_file
 from lab.errors import RequestError, show, unknown
@@ -34,6 +35,7 @@ from lab.extensions import Extension
 from lab.scenario import code_paths, targets
 from lab.scenario.engine_table import ENGINES, with_stack
 from lab.scenario.files import INPUTS, Files, named_in, with_files
+from lab.scenario.flows import expected_flows
 from lab.scenario.interfaces import Interfaces, SetEndpoint, SetInterfaceUp, check_endpoints
 from lab.scenario.network_files import KEYS, with_network
 from lab.scenario.other_files import explained
@@ -56,6 +58,7 @@ from lab.topologies.topology import Topology, wire, with_loss_on_data
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 FIELD = "field"  # folder inside: questions that people asked in public
+MOST_FLOWS = 3000  # of all workloads of a run
 EVERYONE = "all"  # as the user of a flow
 RESOLVED = "slow_machine_rate_scale"  # resolved to rate_scale
 AUTO = "auto"
@@ -209,6 +212,7 @@ def from_data(
     scenario = scenario.with_inputs({**read, **named, **(opened or _recorded(scenario, files))})
     _check_against_network(scenario, source)
     scenario = _with_flow_of_each_user(scenario)
+    _check_workloads(scenario, source)
     scenario = scenario.with_network(with_loss_on_data(scenario.network, scenario.data_flows))
     _check_events(scenario, source)
     to_try = _suggestions(scenario, source, is_changed=overrides != NO_OVERRIDES)
@@ -532,6 +536,11 @@ def _check_against_network(scenario: Scenario, source: str) -> None:
         if flow.user not in (*topology.users, EVERYONE):
             place = where(["traffic", n, "user"])
             raise RequestError(f"{source}: {place}: {unknown(flow.user, topology.users)}")
+        if flow.link is not None:
+            shaped = [link.id for link in topology.links if link.rate_bps is not None]
+            if flow.link not in shaped:
+                place = where(["traffic", n, "link"])
+                raise RequestError(f"{source}: {place}: {unknown(flow.link, shaped)}")
     if scenario.mobility and not _has_positions(scenario):
         raise RequestError(
             f"{source}: mobility: topology '{scenario.topology.kind}' gives nobody a position."
@@ -545,11 +554,38 @@ def _check_against_network(scenario: Scenario, source: str) -> None:
 def _with_flow_of_each_user(scenario: Scenario) -> Scenario:
     """Replace each entry of `traffic` with the user "all" by one entry for each user."""
     flows = (
-        flow.model_copy(update={"user": user})
+        flow.model_copy(update={"user": user, **_rate_of_load(scenario, flow)})
         for flow in scenario.traffic
-        for user in (scenario.network.users if flow.user == EVERYONE else (flow.user,))
+        for user in _users_of(scenario, flow)
     )
     return scenario.model_copy(update={"traffic": tuple(flows)})
+
+
+def _users_of(scenario: Scenario, flow: Traffic) -> tuple[str, ...]:
+    return scenario.network.users if flow.user == EVERYONE else (flow.user,)
+
+
+def _rate_of_load(scenario: Scenario, flow: Traffic) -> dict[str, float | None]:
+    """Return the rate of each user of a workload, instead of the load of a link."""
+    if flow.load is None:
+        return {}
+    (link,) = (each for each in scenario.network.links if each.id == flow.link)
+    assert link.rate_bps is not None, "_check_against_network has refused it"
+    link_mbps = mbps_from_bps(link.rate_bps) / scenario.rate_scale
+    rate_mbps = round(flow.load * link_mbps / len(_users_of(scenario, flow)), 6)
+    return {"rate_mbps": rate_mbps, "load": None, "link": None}
+
+
+def _check_workloads(scenario: Scenario, source: str) -> None:
+    """Raise `RequestError` if the workloads of a scenario have more flows than a run can hold."""
+    workloads = (flow for flow in scenario.traffic if flow.kind == "workload")
+    count = sum(expected_flows(flow, scenario.duration_s) for flow in workloads)
+    if count > MOST_FLOWS:
+        raise RequestError(
+            f"{source}: traffic: the workloads have {count:,.0f} flows in {scenario.duration_s:g} s"
+            f" on average: at most {MOST_FLOWS:,}. Choose a lower rate or load, a larger size_scale"
+            " or a shorter duration_s"
+        )
 
 
 # 6) Changes: events, and what the file suggests under `try`

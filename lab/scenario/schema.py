@@ -28,6 +28,7 @@ from pydantic.fields import FieldInfo
 from lab import extensions
 from lab.errors import RequestError, nearest, show, unknown
 from lab.inputs import Digests
+from lab.scenario import flow_sizes
 from lab.scenario.engine_table import STACKS
 from lab.topologies.topology import Topology, as_json, wire
 
@@ -59,6 +60,10 @@ def known_cc(name: str | None) -> str | None:
     return name
 
 
+SizePoints = Annotated[tuple[tuple[float, float], ...], Field(min_length=1, max_length=1000)]
+OF_WORKLOADS = ("sizes", "size_scale", "load", "link", "pattern")  # keys of an entry of `traffic`
+
+
 class Traffic(Part):
     """The traffic of one user, or of each user if `user` is "all".
 
@@ -67,10 +72,16 @@ class Traffic(Part):
     means `on_s` and `off_s`. "udp" sends `rate_mbps` over the user's first interface, regardless of
     loss. "file" transfers `volume_mb` and ends; "bulk" sends as much as it can. The connection and
     all its subflows are open before `start_s` if `warm` is true.
+
+    "workload" transfers many flows, each over a connection of its own. They begin at random times
+    (a Poisson process), and together they are `rate_mbps` on average, or `load` times the rate of
+    `link`, divided among the users of the entry. `sizes` is the distribution of their sizes
+    (`flow_sizes`), times `size_scale`. With the pattern "permutation", each user has times and
+    sizes of its own; with "incast", all users transfer equally large flows at the same times.
     """
 
     user: str
-    kind: Literal["bulk", "file", "rate", "on_off", "udp"] = "bulk"
+    kind: Literal["bulk", "file", "rate", "on_off", "udp", "workload"] = "bulk"
     direction: Literal["down", "up"] = "down"
     start_s: Seconds = 0
     stop_s: Positive | None = None
@@ -81,8 +92,33 @@ class Traffic(Part):
     off_s: Positive = 2
     cc: str | None = None
     warm: bool = False
+    sizes: Literal["web_search", "data_mining"] | SizePoints | None = None
+    size_scale: Annotated[float, Field(gt=0, le=1000)] = 1
+    load: Annotated[float, Field(gt=0, le=2)] | None = None
+    link: str | None = None
+    pattern: Literal["permutation", "incast"] = "permutation"
 
     _cc = field_validator("cc")(known_cc)
+
+    @model_validator(mode="after")
+    def is_a_workload_or_has_no_key_of_one(self) -> Traffic:
+        if self.kind != "workload":
+            if keys := [key for key in OF_WORKLOADS if self._is_set(key)]:
+                raise ValueError(f"{keys[0]} belongs to kind 'workload', not '{self.kind}'")
+            return self
+        if self.sizes is None:
+            raise ValueError(f"kind 'workload' needs sizes: {' or '.join(flow_sizes.PUBLISHED)}")
+        if not isinstance(self.sizes, str) and (text := flow_sizes.problem(self.sizes)):
+            raise ValueError(f"sizes: {text}")
+        by_load = self.load is not None and self.link is not None
+        if by_load == (self.rate_mbps is not None) or (self.load is None) != (self.link is None):
+            raise ValueError("kind 'workload' needs either rate_mbps, or load and link")
+        if self.parallel > 1 or self.warm:
+            raise ValueError("a flow of kind 'workload' opens a connection: no parallel, no warm")
+        return self
+
+    def _is_set(self, key: str) -> bool:
+        return bool(getattr(self, key) != type(self).model_fields[key].default)
 
     @model_validator(mode="after")
     def has_what_its_kind_needs(self) -> Traffic:

@@ -52,7 +52,8 @@ class Connection:
 
     `record` is its state in the packet core (`core.state`). `cc` is its congestion control, or None
     for UDP. `read_bytes` is how many bytes the receiving application had read at the last sample.
-    `is_complete` is True if its whole file had been transferred by then.
+    `is_complete` is True if its whole file had been transferred by then. `is_left_out` is True if
+    its subflows are in no further sample.
     """
 
     flow: Flow
@@ -61,6 +62,7 @@ class Connection:
     subflows: list[SubflowCounters] = field(default_factory=list)
     read_bytes: int = 0
     is_complete: bool = False
+    is_left_out: bool = False
 
 
 class Connections(dict[str, Connection]):

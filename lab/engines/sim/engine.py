@@ -43,7 +43,16 @@ from lab.run.report import (
     mptcp_verdict,
 )
 from lab.scenario import targets
-from lab.scenario.flows import PAUSED_BPS, Act, Demands, Flow, Rates, scaled_traffic, schedule
+from lab.scenario.flows import (
+    PAUSED_BPS,
+    Act,
+    Demands,
+    Flow,
+    Rates,
+    of_traffic,
+    scaled_traffic,
+    schedule,
+)
 from lab.scenario.interfaces import Interfaces, SetEndpoint, SetInterfaceUp
 from lab.scenario.movement import STEP_S, Movement
 from lab.scenario.schema import Scenario
@@ -434,6 +443,7 @@ class SimEngine(Engine):
             user=flow.user,
             connection=flow.id,
             completion_s=taken_s,
+            **of_traffic(flow),
         )
         self._set_rates(self.demands.end(flow))
 

@@ -84,8 +84,14 @@ class Sampler:
 
     def _established(self) -> Iterator[tuple[str, Connection, SubflowCounters]]:
         """Yield the name, connection and counters of each subflow that is established or closed. A
-        name such as "ue1-1/2" is the flow id and the number of the subflow, from 1."""
+        name such as "ue1-1/2" is the flow id and the number of the subflow, from 1.
+
+        A workload has many connections: each that is complete is left out from the next call on.
+        """
         for name, connection in self.connections.items():
+            if connection.is_left_out:
+                continue
+            connection.is_left_out = connection.is_complete and connection.flow.kind == "workload"
             for number, counters in enumerate(connection.subflows, 1):
                 if self.connections.is_established(counters):
                     yield f"{name}/{number}", connection, counters

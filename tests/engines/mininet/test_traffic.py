@@ -210,3 +210,44 @@ def test_a_path_without_loss_holds_no_data_back(pair, mptcp):
     eventually(lambda: status()["done_s"] is not None, "receive the file")
     assert status()["mptcp"] is mptcp
     assert status()["receive_buffer_max_bytes"] == 0
+
+
+@pytest.mark.parametrize("direction", ["down", "up"])
+def test_planned_flows_start_by_themselves_and_count_from_their_times(pair, direction):
+    server, user = pair
+    zero_s = time.monotonic() + 0.2
+    flows = [
+        REQUEST._asdict() | {"id": f"f{n}", "direction": direction, "volume_bytes": 100_000}
+        for n in range(4)
+    ]
+    user.send(do="plan", flows=[each | {"at_s": 0.1 * n} for n, each in enumerate(flows)])
+    assert user.send(do="status")["flows"] == {}
+    user.send(do="begin", zero_s=zero_s)
+    receiver = user if direction == "down" else server
+
+    def found():
+        return receiver.send(do="status")["flows"]
+
+    assert eventually(
+        lambda: [each["done_s"] is not None for each in found().values()] == [True] * 4,
+        "transfer planned flows",
+    )
+    assert set(found()) == {"f0", "f1", "f2", "f3"}
+    for each in found().values():
+        assert each["bytes"] == 100_000
+        assert each["mptcp"]
+        assert each["error"] is None
+        assert each["done_s"] > 0
+
+
+def test_a_planned_flow_that_cannot_be_opened_is_missing_and_the_others_are_not(pair):
+    _server, user = pair
+    good = REQUEST._asdict() | {"id": "good", "volume_bytes": 1000, "at_s": 0.0}
+    wrong = good | {"id": "wrong", "bind": "203.0.113.1"}  # no address of this machine
+    user.send(do="plan", flows=[wrong, good])
+    user.send(do="begin", zero_s=time.monotonic())
+    assert eventually(
+        lambda: user.send(do="status")["flows"].get("good", {}).get("done_s"),
+        "transfer the flow that can be opened",
+    )
+    assert "wrong" not in user.send(do="status")["flows"]

@@ -288,3 +288,31 @@ def test_a_warm_connection_is_opened_before_the_run_and_starts_later(work):
     assert opened == {"ue1-1": True, "ue2-1": True, "ue3-1": False}
     started = {flow: at + 100 < made.zero_s for at, _, flow in made.programs.commands("go")}
     assert started == {"ue1-1": True, "ue2-1": False, "ue3-1": False}
+
+
+def test_the_flows_of_a_workload_are_told_before_the_run_and_started_by_the_programs(work):
+    many = "{user: ue2, kind: workload, sizes: [[20, 1]], rate_mbps: 0.5}"
+    made = work("{user: ue1}", many)
+    made.prepare()
+    (plan,) = [each for _, _, each in made.programs.requests if each["do"] == "plan"]
+    flows = {each["id"]: each for each in plan["flows"]}
+    assert len(flows) > 20
+    assert all(each["volume_bytes"] and 0 < each["at_s"] < 20 for each in flows.values())
+    assert [each[1:] for each in made.programs.commands("connect")] == [("ue1", "ue1-1")]
+    made.begin()
+    begun = [(host, each) for _, host, each in made.programs.requests if each["do"] == "begin"]
+    assert begun == [("ue2", {"do": "begin", "zero_s": made.zero_s})]
+    made.until(20)
+    assert [each[2] for each in made.programs.commands("go")] == ["ue1-1"]
+    opened = {each.id: each for each in made.sampler.opened if each.is_one_of_many}
+    assert set(opened) == set(flows)
+    assert all(each.endpoint[1] == flows[each.id]["port"] for each in opened.values())
+    name = next(iter(flows))
+    ((t, fields),) = made.completed({name: 0.25})
+    assert t == pytest.approx(flows[name]["at_s"] + 0.25)
+    assert fields == {
+        "user": "ue2",
+        "connection": name,
+        "completion_s": 0.25,
+        "traffic": "workload",
+    }

@@ -93,6 +93,8 @@ def refuse(scenario: Scenario, wiring: Wiring) -> None:
     radios = [each.node for each in wiring.interfaces if "-wlan" in each.name]
     if topology.relays:
         reason = "its access points have hosts behind relays, which are radios of this lab's cells"
+    elif any(flow.kind == "workload" for flow in scenario.traffic):
+        reason = "its traffic opens connections at random times, and iperf3 does not"
     elif scenario.mobility:
         reason = "its users walk, and their rates follow from this lab's radio model"
     elif any(link.ab != AS_THE_LINK or link.ba != AS_THE_LINK for link in topology.links):
@@ -171,6 +173,11 @@ LEFT_OUT: dict[str, Callable[[Scenario], str]] = {
         if any(flow.kind == "on_off" for flow in each.traffic)
         else ""
     ),
+    "traffic.sizes": lambda each: "",  # of workloads, which are refused
+    "traffic.size_scale": lambda each: "",
+    "traffic.pattern": lambda each: "",
+    "traffic.load": lambda each: "",  # already in `rate_mbps`
+    "traffic.link": lambda each: "",
     "traffic.warm": lambda each: (
         "No connection is opened before its traffic starts."
         if any(flow.warm for flow in each.traffic)

@@ -250,6 +250,8 @@ class FlowRequest(NamedTuple):
     - `cc`: the kernel's name of the congestion control
     - `rate_bps`, `volume_bytes`: None means unlimited
     - `port`: the user's port in all subflows; 0 means any port
+    - `counted_from_s`: when the transfer began on the monotonic clock, if this is before its
+      connection is open; 0: it begins with its first data
 
     This is not a dataclass, because the module `dataclasses` takes long to load on an emulated
     processor.
@@ -266,6 +268,7 @@ class FlowRequest(NamedTuple):
     receive_buffer_bytes: int | None = None
     protocol: str = "tcp"
     port: int = 0
+    counted_from_s: float = 0.0
 
     @classmethod
     def from_json(cls, request: dict[str, Any]) -> FlowRequest:
@@ -284,9 +287,10 @@ class Flow:
         self.connection, self.sends = connection, sends
         self.rate_bps, self._volume_bytes = request.rate_bps, request.volume_bytes
         self.started_s, self.bytes = 0.0, 0
+        self._counted_from_s = request.counted_from_s
         self.done_s: float | None = None
         self.error: str | None = None
-        self._is_over = False
+        self._is_over = self._is_mptcp = False
         self._buffer: ReceiveBuffer | None = None
         self._counted: tuple[int, int] | None = None  # `bytes`, and the kernel's counter then
 
@@ -327,7 +331,7 @@ class Flow:
 
     def _run(self, at_s: float) -> None:
         time.sleep(max(0.0, at_s - time.monotonic()))
-        self.started_s = time.monotonic()
+        self.started_s = self._counted_from_s or time.monotonic()
         try:
             (self._send if self.sends else self._receive)()
         except OSError as problem:
@@ -335,6 +339,9 @@ class Flow:
         self._is_over = True
         if self._volume_bytes is not None and self.bytes >= self._volume_bytes:
             self.done_s = time.monotonic() - self.started_s
+        if self._counted_from_s:  # one of many connections, which stay open for nothing
+            self._is_mptcp = is_mptcp(self.connection)
+            self.connection.close()
 
     def _send(self) -> None:
         """Send the whole volume of the flow, then close the connection for sending.
@@ -438,7 +445,7 @@ class Flow:
             "done_s": self.done_s,
             "error": self.error,
             "sends": self.sends,
-            "mptcp": is_mptcp(self.connection),
+            "mptcp": self._is_mptcp or is_mptcp(self.connection),
             "receive_buffer_max_bytes": self._buffer.most_bytes if self._buffer else None,
             "held_back_bytes": self._buffer.take_recent_bytes() if self._buffer else None,
         }

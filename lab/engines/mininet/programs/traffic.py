@@ -16,6 +16,9 @@ starts slowly on an emulated processor.
 {"do": "rate", "id", "rate_bps"}  -> {}
 {"do": "stop", "id"}              -> {}
 {"do": "cc", "cc"}                -> {}    for all connections that are open
+{"do": "plan", "flows": [...]}    -> {}    flows of a workload that this host opens later; each
+                                     has the keys of FlowRequest and `at_s`, in s after `zero_s`
+{"do": "begin", "zero_s"}         -> {}    the zero of these times, on the monotonic clock
 {"do": "status"}                  -> {"flows": {"ue2-1": {"bytes", "done_s", "error", "sends",
                                      "mptcp", "receive_buffer_max_bytes",
                                      "held_back_bytes"}}}
@@ -37,6 +40,7 @@ import json
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -53,6 +57,7 @@ from lab.engines.mininet.programs.flow import (
 
 PORT = 5001
 CONNECT_TIMEOUT_S = 10
+LONGEST_LINE, PEEK_AGAIN_S = 4096, 0.005
 Answer = dict[str, Any]  # one line of JSON
 
 
@@ -64,6 +69,8 @@ class TrafficProgram:
 
     def __init__(self) -> None:
         self.flows: dict[str, Flow | DatagramFlow] = {}
+        self._planned: list[tuple[float, FlowRequest]] = []
+        self._cc: str | None = None  # of all connections, if it was changed during the run
         self._commands: dict[str, Callable[[dict[str, Any]], Answer]] = {
             "serve": lambda request: self.serve(bool(request["mptcp"])),
             "connect": lambda request: self.connect(FlowRequest.from_json(request)),
@@ -73,6 +80,8 @@ class TrafficProgram:
             "go": lambda request: self.go(request["id"], request.get("at_s", 0.0)),
             "rate": lambda request: self.set_rate(request["id"], request["rate_bps"]),
             "stop": lambda request: self.stop(request["id"]),
+            "plan": lambda request: self.plan(request["flows"]),
+            "begin": lambda request: self.begin(request["zero_s"]),
             "status": lambda _: self.status(),
             "probe": lambda request: _probe(**request),
         }
@@ -115,8 +124,8 @@ class TrafficProgram:
         If the server sends the data, the second line has the rate and the start time of the flow.
         Each later line has a new rate.
         """
-        with connection.makefile("rb") as lines, contextlib.suppress(OSError, ValueError, KeyError):
-            request = FlowRequest.from_json(json.loads(lines.readline()))
+        with contextlib.suppress(OSError, ValueError, KeyError), connection.makefile("rb") as lines:
+            request = FlowRequest.from_json(json.loads(first_line(connection)))
             choose_cc(connection, request.cc)
             flow = Flow(request, connection, request.direction == "down")
             self.flows[request.id] = flow
@@ -162,9 +171,33 @@ class TrafficProgram:
         return {}
 
     def set_cc(self, cc: str) -> Answer:
+        self._cc = cc
         for flow in list(self.flows.values()):
             flow.set_cc(cc)
         return {}
+
+    def plan(self, flows: list[dict[str, Any]]) -> Answer:
+        """Take the flows of a workload, in the order of their times."""
+        self._planned += [(each["at_s"], FlowRequest.from_json(each)) for each in flows]
+        return {}
+
+    def begin(self, zero_s: float) -> Answer:
+        """Open the planned flows at their times. `zero_s` is the zero of these times."""
+        threading.Thread(target=self._open_planned, args=(zero_s,), daemon=True).start()
+        return {}
+
+    def _open_planned(self, zero_s: float) -> None:
+        for at_s, request in self._planned:
+            due_s = zero_s + at_s
+            time.sleep(max(0.0, due_s - time.monotonic()))
+            due = request._replace(counted_from_s=due_s, cc=self._cc or request.cc)
+            threading.Thread(target=self._open_now, args=(due,), daemon=True).start()
+
+    def _open_now(self, request: FlowRequest) -> None:
+        """Open a TCP flow and start it at once. A flow that cannot be opened is never complete."""
+        with contextlib.suppress(OSError):
+            self.connect(request)
+            self.go(request.id, 0.0)
 
     def subflows(self) -> Answer:
         """Answer, for each flow, how many subflows it has in addition to its first.
@@ -202,6 +235,17 @@ class TrafficProgram:
     def status(self) -> Answer:
         """Answer with the counters of every flow at this host (see `Flow.status`)."""
         return {"flows": {name: flow.status() for name, flow in list(self.flows.items())}}
+
+
+def first_line(connection: socket.socket) -> bytes:
+    """Read up to the end of the first line, and nothing of the data that may follow it at once."""
+    while seen := connection.recv(LONGEST_LINE, socket.MSG_PEEK):
+        if end := seen.find(b"\n") + 1:
+            return connection.recv(end)
+        if len(seen) == LONGEST_LINE:
+            break
+        time.sleep(PEEK_AGAIN_S)
+    return b""
 
 
 def _probe(server: str, bind: str, burst: dict[str, int], up: bool = False) -> Answer:

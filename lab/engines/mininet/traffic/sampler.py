@@ -10,7 +10,7 @@ connection from 1, in the order in which they joined.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from controller import paths, units
@@ -33,6 +33,7 @@ class OpenedFlow:
     - `direction`: direction of the data, "down" or "up"
     - `receiver`: host that receives the data
     - `path`: switches from the server to the user; empty if the controller chooses the path later
+    - `is_one_of_many`: once complete, it is in no further sample
     """
 
     id: str
@@ -43,6 +44,7 @@ class OpenedFlow:
     receiver: str = ""
     path: tuple[str, ...] = ()
     protocol: str = "tcp"
+    is_one_of_many: bool = False
 
 
 @dataclass
@@ -173,11 +175,12 @@ class Sampler:
                 subflow.sender, subflow.receiver = datagram_ends(got)
             rate = rate_mbps(int(got.get("bytes", 0)) - connection.received, elapsed_s)
             connection.received = int(got.get("bytes", connection.received))
-            connection.completion_s = got.get("done_s")
             connection.receive_buffer_max_bytes = got.get("receive_buffer_max_bytes")
             user = connection.opened.user
+            is_over = connection.opened.is_one_of_many and connection.completion_s is not None
+            connection.completion_s = got.get("done_s")
             users[user] = _added(users.get(user), rate, got.get("held_back_bytes"))
-            for subflow in connection.subflows.values():
+            for subflow in () if is_over else connection.subflows.values():
                 link = subflow.interface.link
                 tier = subflow.tier = tiers.get(user, {}).get(link, 1)
                 row = subflow_sample(subflow, elapsed_s, user, self._expected_bps)
@@ -215,7 +218,8 @@ class Sampler:
                 out_of_order_fraction=self._out_of_order(each, queued),
                 receive_buffer_max_bytes=each.receive_buffer_max_bytes,
                 subflows=tuple(
-                    subflow_report(name, subflow, duration_s) for subflow in each.subflows.values()
+                    _certain(each, subflow_report(name, subflow, duration_s))
+                    for subflow in each.subflows.values()
                 ),
             )
             for name, each in self.connections.items()
@@ -239,6 +243,13 @@ class Sampler:
             for subflow in each.subflows.values()
         ]
         return fraction(queued[opened.receiver], subflows) if opened.receiver in queued else None
+
+
+def _certain(connection: Connection, report: SubflowReport) -> SubflowReport:
+    """Return the report on a subflow, without a congestion control if the socket was last seen
+    before it sent: a server chooses that of a new connection when it has read the request."""
+    is_new = connection.opened.is_one_of_many and not report.segments
+    return replace(report, cc=None) if is_new else report
 
 
 def _added(user: UserSample | None, mbps: float, held_bytes: int | None) -> UserSample:

@@ -17,7 +17,16 @@ from lab.engines.mininet.traffic.sampler import (
     single_path,
 )
 from lab.run.report import MptcpCheck
-from lab.scenario.flows import PAUSED_BPS, Act, Demands, Flow, Rates, scaled_traffic, schedule
+from lab.scenario.flows import (
+    PAUSED_BPS,
+    Act,
+    Demands,
+    Flow,
+    Rates,
+    of_traffic,
+    scaled_traffic,
+    schedule,
+)
 from lab.scenario.schema import Scenario
 from lab.topologies.topology import Interface, Wiring
 
@@ -42,6 +51,7 @@ class Workload:
         self._opened: dict[str, Flow] = {}
         self._started_s: dict[str, float] = {}
         self._demands = Demands()
+        self._planning: list[str] = []  # users whose programs open connections themselves
         self.zero_s = 0.0
 
     def prepare(self) -> list[str]:
@@ -52,6 +62,7 @@ class Workload:
         most `MAX_ATTEMPTS` times. Returns the IDs of the flows that were opened again. A flow that
         was opened again twice is listed twice.
         """
+        self._plan()
         reopened: list[str] = []
         connecting = [
             act.flow
@@ -68,10 +79,24 @@ class Workload:
                 reopened.append(flow.id)
         return reopened
 
+    def _plan(self) -> None:
+        """Tell each user's program of the flows that it opens itself, at their times: those of
+        workloads, which are too many for a command each."""
+        planned = [act for act in self._acts if is_planned(act)]
+        self._planning = list(dict.fromkeys(act.flow.user for act in planned))
+        for user in self._planning:
+            own = (act for act in planned if act.flow.user == user)
+            flows = [self._request(act.flow) | {"at_s": act.at_s} for act in own]
+            self.programs.send(user, do="plan", flows=flows)
+
     def begin(self) -> None:
         """Start the flows of t = 0 together. The clock of the run starts at the same time."""
         due = self._take_due() if self._acts and self._acts[0].at_s == 0 else []
         self.zero_s = time.monotonic() + lead_s(starting_flows(due))
+        if self._planning:
+            self.zero_s += COMMAND_S
+            begin = {"do": "begin", "zero_s": self.zero_s}
+            self.programs.send_all(dict.fromkeys(self._planning, begin))
         self._carry_out(due, 0.0)
 
     def now_s(self) -> float:
@@ -113,7 +138,7 @@ class Workload:
             flow = self._opened[name]
             self._set_rates(self._demands.end(flow))
             fields: dict[str, str | float] = {"user": flow.user, "connection": name}
-            fields["completion_s"] = round(seconds, 3)
+            fields |= {"completion_s": round(seconds, 3), **of_traffic(flow)}
             found.append((self._started_s[name] + seconds, fields))
         return found
 
@@ -122,6 +147,7 @@ class Workload:
     ) -> list[MptcpCheck]:
         """Compare the number of subflows of each multipath connection with the expected number.
 
+        A flow of a workload may end before its further subflows join, so none of them is missing.
         `receiving` has, by flow ID, what the receiver reports about the flow, for example whether
         the connection is MPTCP.
         """
@@ -130,10 +156,13 @@ class Workload:
                 each.opened.id,
                 bool(receiving.get(each.opened.id, {}).get("mptcp")),
                 len(each.subflows),
-                self.wiring.addresses(each.opened.user),
+                len(each.subflows)
+                if each.opened.is_one_of_many
+                else self.wiring.addresses(each.opened.user),
             )
             for each in connections
             if each.opened.multipath
+            and (each.opened.id in receiving or not each.opened.is_one_of_many)
         ]
 
     def _set_rates(self, rates: Rates) -> None:
@@ -151,8 +180,11 @@ class Workload:
         return due
 
     def _carry_out(self, due: list[Act], at_s: float) -> None:
-        starting = starting_flows(due)
-        self._started_s |= {flow.id: at_s for flow in starting}
+        starting = starting_flows(act for act in due if not is_planned(act))
+        self._started_s |= {flow.id: at_s for flow in starting_flows(due)}
+        for flow in (act.flow for act in due if is_planned(act)):
+            self.sampler.open(self._opened_flow(flow, flow.port))
+            self._opened[flow.id] = flow
         self._start(starting, at_s)
         for act in due:
             self._do(act)
@@ -257,6 +289,7 @@ class Workload:
             receiver=flow.user if flow.direction == "down" else server.node,
             path=() if is_multipath else single_path(self.wiring, server, user, ports),
             protocol=flow.protocol,
+            is_one_of_many=flow.kind == "workload",
         )
 
     def _ends(self, flow: Flow) -> tuple[Interface, Interface]:
@@ -291,6 +324,11 @@ def one_each(starting: Iterable[Flow]) -> list[list[Flow]]:
     for flow in starting:
         by_user.setdefault(flow.user, []).append(flow)
     return [[flow for flow in column if flow] for column in zip_longest(*by_user.values())]
+
+
+def is_planned(act: Act) -> bool:
+    """Return whether the program of a user starts a flow without a command at this time."""
+    return act.flow.kind == "workload"
 
 
 def starting_flows(acts: Iterable[Act]) -> list[Flow]:
