@@ -177,6 +177,7 @@ links = (Link("l1", "s1", "srv1"), Link("l2", "s1", "ue1"))
 flow = Flow("ue1-1", "ue1", "down", "reno", None, None)
 network = Network(Topology("one", nodes, links), Multipath(), [flow], seed=1)
 w = network.w
+network.start(flow, "reno")
 f = next(network.subflows()).record
 f.cwnd, f.ssthresh = 10.0, 1.0
 congestion.on_ack(f, 1, 0)
