@@ -100,12 +100,18 @@ Numbers = frozenset[int]  # numbers of subflows of one connection
 
 class TrialParams(StrategyParams):
     trial_s: float = param(
-        10.0, "s", "Longest trial of a set of subflows (closed loop only)", ge=3, le=600
+        10.0,
+        "s",
+        "Longest trial of a set of subflows (closed loop only)",
+        words="Longest trial",
+        ge=3,
+        le=600,
     )
     trial_budget: float = param(
         0.02,
         "fraction",
         "Part of what a connection has carried that its trials may cost (closed loop only)",
+        words="Cost of trials",
         ge=0,
         le=0.5,
     )
@@ -113,6 +119,7 @@ class TrialParams(StrategyParams):
         0.03,
         "fraction",
         "By how much a set must carry more than all subflows to be kept (closed loop only)",
+        words="Gain that keeps a set",
         ge=0,
         le=1,
     )

@@ -615,6 +615,7 @@ def _cc(scenario: Scenario) -> Target:
         scenario.multipath.cc,
         choices=tuple(extensions.congestion_controls()),
         help="of open and of later connections",
+        words="congestion control (cc)",
     )
 
 

@@ -34,24 +34,32 @@ class SelectingParams(StrategyParams):
     rl_max_kb: float = param(
         0.0,
         "kB",
-        "Receive buffer that a set of subflows may need (RL_max); 0: half of the buffer",
+        "Receive buffer that a set of subflows may need; 0: half of the buffer",
+        words="Most receive buffer (RL_max)",
         ge=0,
         le=1_000_000,
     )
     largest_window: int = param(
         0,
         "segments",
-        "Largest window of a subflow (W_max); 0: as much as the receive buffer holds",
+        "Largest window of a subflow; 0: as much as the receive buffer holds",
+        words="Largest window (W_max)",
         ge=0,
         le=LARGEST_WINDOW,
     )
     queue_bdp: float = param(
-        1.0, "BDP", "Queue of a path in products of its bandwidth and round trip", ge=0, le=100
+        1.0,
+        "BDP",
+        "Queue of a path in products of its bandwidth and round trip",
+        words="Queue of a path",
+        ge=0,
+        le=100,
     )
     rtt_sd: float = param(
         0.1,
         "fraction",
         "Standard deviation of a round trip whose jitter is unknown, as a part of its mean",
+        words="Deviation of a round trip",
         ge=0,
         le=1,
     )
