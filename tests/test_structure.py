@@ -117,6 +117,7 @@ BESIDE_ITS_ONLY_USER = {  # files, or folders of such files, and the reason in a
     "controller/strategies/": "a strategy, or a step of its algorithm, each",
     "dashboard/app.py": "the application without its server",
     "lab/run/traces.py": "what a trace changes, beside the loop of a run",
+    "lab/engines/sim/clients.py": "who asks and answers, beside the loop of a simulation",
     "lab/engines/sim/numba_records.py": "imports numba, so only when code is compiled",
     "dashboard/classroom/app.py": "the application without its server",
     "dashboard/classroom/pages.py": "HTML, beside JSON",

@@ -18,7 +18,7 @@ from lab.run.reading import read_samples
 
 BUFFERS = "multipath.receive_buffer_kb"
 GRID = f"run testbed_wifi_lte --engine fake --duration 3 --vary {BUFFERS}=1000,2000 --repeat 2"
-TABLES = ("results", "samples", "events", "flows", "subflows")
+TABLES = ("results", "samples", "events", "flows", "subflows", "exchanges")
 needs_pandas = pytest.mark.skipif(
     not all(map(importlib.util.find_spec, ("pandas", "pyarrow"))),
     reason="needs pandas and pyarrow: python -m pip install --require-hashes -r locks/figures.txt",

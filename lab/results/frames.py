@@ -58,6 +58,10 @@ class Frames:
     def subflows(self) -> DataFrame:
         return self._frame("subflows")
 
+    @cached_property
+    def exchanges(self) -> DataFrame:
+        return self._frame("exchanges")
+
     def _frame(self, table: str) -> DataFrame:
         import pandas
 

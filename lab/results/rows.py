@@ -1,8 +1,9 @@
-"""Runs as rows of five tables, each with one row for each observation (docs/results.md).
+"""Runs as rows of six tables, each with one row for each observation (docs/results.md).
 
 `results` has a row for each run, `samples` one for each access point, link, user and subflow in
-each sample, `events` one for each event, `flows` one for each connection, and `subflows` one for
-each subflow of a connection. Units are in the names of the columns.
+each sample, `events` one for each event, `flows` one for each connection, `subflows` one for each
+subflow of a connection, and `exchanges` one for each request that was answered. Units are in the
+names of the columns.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from lab.results import compare, run_folders, transfers
 from lab.results.compare import Run
 from lab.run.reading import GROUPS, Line, read_document, read_lines
 from lab.run.report import ConnectionReport, SubflowReport
+from lab.run.transfers import Transfer
+from lab.scenario.clients import CLIENTS
 
-TABLES = ("results", "samples", "events", "flows", "subflows")
+TABLES = ("results", "samples", "events", "flows", "subflows", "exchanges")
 Kind = type[str] | type[float] | type[int] | type[bool]
 Columns = dict[str, Kind]
 Row = dict[str, Any]
@@ -89,7 +92,7 @@ class Runs:
         A run with `--keep results` has no samples and events. Raise `RequestError` if a file cannot
         be read.
         """
-        if table in ("samples", "events") and run.has_results_only:
+        if table in ("samples", "events", "exchanges") and run.has_results_only:
             return
         first = self._first(run)
         for each in ROWS[table](run, read):
@@ -249,18 +252,40 @@ def _flow_columns(runs: Sequence[Run]) -> Columns:
 
 def _flows(run: Run, read: Read) -> Iterator[Row]:
     connections = _connections(run)
-    known = {each.connection: each for each in transfers.of_run(run.folder, connections)}
+    found = transfers.of_run(run.folder, connections)
+    known = {each.connection: each for each in found if each.kind not in CLIENTS}
     for each in connections:
         row = {"connection": each["id"]}
         row |= {name: each.get(name) for name in _fields(ConnectionReport)}
         if own := known.get(each["id"]):
-            row |= {
-                "traffic": own.kind,
-                "start_s": own.start_s,
-                "size_mb": own.mb,
-                "slowdown": own.slowdown,
-            }
+            row |= _of_transfer(own)
         yield row
+
+
+def _of_transfer(each: Transfer) -> Row:
+    return {
+        "traffic": each.kind,
+        "start_s": each.start_s,
+        "size_mb": each.mb,
+        "slowdown": each.slowdown,
+    }
+
+
+# Exchanges
+
+
+def _exchange_columns(runs: Sequence[Run]) -> Columns:
+    return {"connection": str, "user": str, "completion_s": float, **OF_TRANSFERS}
+
+
+def _exchanges(run: Run, read: Read) -> Iterator[Row]:
+    for each in transfers.of_run(run.folder, _connections(run)):
+        if each.kind in CLIENTS:
+            row = {"connection": each.connection, "user": each.user}
+            yield row | {"completion_s": each.completion_s, **_of_transfer(each)}
+
+
+# Subflows
 
 
 def _subflow_columns(runs: Sequence[Run]) -> Columns:
@@ -289,6 +314,7 @@ COLUMNS = {
     "events": _event_columns,
     "flows": _flow_columns,
     "subflows": _subflow_columns,
+    "exchanges": _exchange_columns,
 }
 ROWS = {
     "results": _results,
@@ -296,4 +322,5 @@ ROWS = {
     "events": _events,
     "flows": _flows,
     "subflows": _subflows,
+    "exchanges": _exchanges,
 }

@@ -81,7 +81,7 @@ def conclude(
         frames = read_frames(recorder.folder)
         header = _header(scenario, recorder, status)
         result = result_json.document(header, scenario.network, frames, report)
-        if report and (flows := section(transfers(scenario, report.connections))):
+        if report and (flows := section(transfers(scenario, report.connections, report.exchanges))):
             result["flows"] = flows
         if error:
             result["error"] = str(error)

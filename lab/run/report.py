@@ -62,6 +62,20 @@ class ConnectionReport:
 
 
 @dataclass(frozen=True)
+class ExchangeReport:
+    """A request and its answer over a connection. `at_s` is when the user wanted it, in s since the
+    start of the run; `completion_s` is None if it was not complete at the end. `size_bytes` is that
+    of the answer on the wire."""
+
+    connection: str
+    user: str
+    kind: str
+    at_s: float
+    completion_s: float | None
+    size_bytes: int
+
+
+@dataclass(frozen=True)
 class MptcpVerdict:
     """Whether the connections of all multipath users were Multipath TCP and had all their subflows.
 
@@ -135,6 +149,7 @@ class Report:
     mptcp: MptcpVerdict = MptcpVerdict()
     cc: str | None = None
     overload: Overload = Overload()
+    exchanges: tuple[ExchangeReport, ...] = ()
 
     def in_scenario_units(self, rate_scale: float) -> Report:
         """Return a copy with every rate divided by `rate_scale`.

@@ -1,7 +1,8 @@
 """Completion times: how long the transfers of a run took, by kind of traffic and by size.
 
-A transfer is a file, or a flow of a workload. Its slowdown is its completion time over the time
-that it would have taken alone on the user's fastest path (`lab.topologies.alone`).
+A transfer is a file, a flow of a workload, or the answer to a request. Its slowdown is its
+completion time over the time that it would have taken alone on the user's fastest path
+(`lab.topologies.alone`).
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from lab.run.report import ConnectionReport
+from lab.run.report import ConnectionReport, ExchangeReport
 from lab.scenario.flows import scaled_traffic, schedule
 from lab.scenario.schema import Scenario
 from lab.topologies.alone import AlonePath, paths_alone
 
 MB = 1_000_000
 SMALL_MB, MEDIUM_MB = 0.1, 10.0  # the largest of each class (pFabric, SIGCOMM 2013, section 5.1)
+AloneS = Callable[[str, str, int], float]  # user, direction, bytes on the wire
 Numbers = Mapping[str, float | None]
 Section = Mapping[str, float | Mapping[str, Numbers] | None]
 SIZES = ("small", "medium", "large")
@@ -44,25 +46,43 @@ class Transfer:
         return small if self.mb <= SMALL_MB else medium if self.mb <= MEDIUM_MB else large
 
 
-def transfers(scenario: Scenario, connections: Iterable[ConnectionReport]) -> list[Transfer]:
+def transfers(
+    scenario: Scenario,
+    connections: Iterable[ConnectionReport],
+    exchanges: Iterable[ExchangeReport] = (),
+) -> list[Transfer]:
     """Return the transfers of a run that began before its end, ordered by their beginning.
 
-    `connections` are those of the engine's report; a transfer without one did not begin.
+    `connections` and `exchanges` are those of the engine's report; a file or a flow without a
+    connection did not begin.
     """
-    return list(_transfers(scenario, {each.id: each.completion_s for each in connections}))
+    taken_s = {each.id: each.completion_s for each in connections}
+    alone_s = _alone(scenario)
+    found = [*_of_flows(scenario, taken_s, alone_s)]
+    found += [_of_exchange(each, scenario.rate_scale, alone_s) for each in exchanges]
+    return sorted(found, key=lambda each: each.start_s)
 
 
-def _transfers(scenario: Scenario, taken_s: dict[str, float | None]) -> Iterator[Transfer]:
-    alone = _alone(scenario)
+def _of_exchange(each: ExchangeReport, rate_scale: float, alone_s: AloneS) -> Transfer:
+    return Transfer(
+        each.kind,
+        each.user,
+        each.connection,
+        round(each.at_s, 6),
+        round(each.size_bytes / rate_scale / MB, 6),
+        each.completion_s,
+        _slowdown(each.completion_s, alone_s(each.user, "down", each.size_bytes)),
+    )
+
+
+def _of_flows(
+    scenario: Scenario, taken_s: Mapping[str, float | None], alone_s: AloneS
+) -> Iterator[Transfer]:
     for act in schedule(scaled_traffic(scenario), scenario.seed, scenario.duration_s):
         flow = act.flow
         if act.verb != "start" or flow.volume_bytes is None or flow.id not in taken_s:
             continue
         completion_s = taken_s[flow.id]
-        alone_s = min(
-            (path.seconds(flow.volume_bytes) for path in alone(flow.user, flow.direction)),
-            default=0.0,
-        )
         yield Transfer(
             flow.kind,
             flow.user,
@@ -70,16 +90,23 @@ def _transfers(scenario: Scenario, taken_s: dict[str, float | None]) -> Iterator
             round(act.at_s, 6),
             round(flow.volume_bytes / scenario.rate_scale / MB, 6),
             completion_s,
-            round(completion_s / alone_s, 4) if completion_s is not None and alone_s else None,
+            _slowdown(completion_s, alone_s(flow.user, flow.direction, flow.volume_bytes)),
         )
 
 
-def _alone(scenario: Scenario) -> Callable[[str, str], tuple[AlonePath, ...]]:
+def _slowdown(completion_s: float | None, alone_s: float) -> float | None:
+    return round(completion_s / alone_s, 4) if completion_s is not None and alone_s else None
+
+
+def _alone(scenario: Scenario) -> AloneS:
     @cache
     def found(user: str, direction: str) -> tuple[AlonePath, ...]:
         return paths_alone(scenario.network, user, direction)
 
-    return found
+    def seconds(user: str, direction: str, size_bytes: int) -> float:
+        return min((each.seconds(size_bytes) for each in found(user, direction)), default=0.0)
+
+    return seconds
 
 
 def section(found: Sequence[Transfer]) -> Section:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from controller.units import bps_from_mbps
 from lab.scenario import flow_sizes
-from lab.scenario.schema import Scenario, Traffic
+from lab.scenario.clients import ClientSpec, Done
+from lab.scenario.schema import SELF_PACED, Scenario, Traffic
 
 PAUSED_BPS = 0
 KB = 1000
@@ -37,11 +38,23 @@ class Flow:
     port: int = FIRST_PORT
     warm: bool = False  # it is open, with all subflows, before it starts
     kind: str = "bulk"  # of its entry in `traffic`
+    client: ClientSpec | None = None  # asks for the data; None: it comes unasked
 
 
 def of_traffic(flow: Flow) -> dict[str, str]:
-    """Return the field of a completion event that tells flows of a workload from files."""
-    return {"traffic": flow.kind} if flow.kind == "workload" else {}
+    """Return the field of a completion event that tells other transfers from files."""
+    return {"traffic": flow.kind} if flow.kind in SELF_PACED else {}
+
+
+def exchange_fields(flow: Flow, done: Done, rate_scale: float) -> dict[str, str | float]:
+    """Return the fields of the event of a request that was answered."""
+    return {
+        "user": flow.user,
+        "connection": flow.id,
+        "completion_s": round(done.end_s - done.at_s, 6),
+        **of_traffic(flow),
+        "mb": round(done.size_bytes / rate_scale / 1e6, 6),
+    }
 
 
 @dataclass(frozen=True)
@@ -112,6 +125,7 @@ def schedule(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[A
             protocol = "udp" if each.kind == "udp" else "tcp"
             name = f"{each.user}-{number}"
             port = _port(seed, name, taken.setdefault(each.user, set()))
+            client = _client(each, f"{seed}/{name}/{each.kind}")
             flow = Flow(
                 name,
                 each.user,
@@ -121,15 +135,27 @@ def schedule(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[A
                 volume,
                 protocol,
                 port,
-                each.warm,
+                each.warm or client is not None,
                 each.kind,
+                client,
             )
             acts.append(Act(each.start_s, "start", flow))
-            if each.stop_s is not None:
+            if each.stop_s is not None and client is None:
                 acts.append(Act(each.stop_s, "stop", flow))
             if each.kind == "on_off":
                 acts += _on_off(each, flow, random.Random(f"{seed}/{flow.id}"), duration_s)  # noqa: S311 - no secret
     return sorted(acts, key=lambda act: (act.at_s, act.flow.id))
+
+
+def _client(each: Traffic, seed: str) -> ClientSpec | None:
+    if each.answer_kb is None:
+        return None
+    answer_bytes = max(1, round(each.answer_kb * each.size_scale * KB))
+    request_bytes = max(1, round(each.request_kb * KB))
+    think_s = None if each.requests_per_s else each.think_s
+    return ClientSpec(
+        each.kind, seed, each.stop_s, request_bytes, answer_bytes, think_s, each.requests_per_s
+    )
 
 
 def _port(seed: int, name: str, taken: set[int]) -> int:
@@ -211,7 +237,7 @@ def _on_off(each: Traffic, flow: Flow, chance: random.Random, duration_s: float)
 # 4) Demand None means no limit: TCP sends as much as it can; UDP sends at its rate in `traffic`.
 # 5) While an on-off flow is silent, its rate is 0, and its share of the demand goes to no other
 #    connection.
-# 6) A demand does not concern the flows of a workload.
+# 6) A demand does not concern the flows of a workload, nor those whose clients ask for data.
 
 
 Rates = dict[Flow, int | None]
@@ -234,7 +260,7 @@ class Demands:
 
         Return its rate, and the rates of the user's other connections if they change.
         """
-        if flow.kind == "workload":
+        if flow.kind in SELF_PACED:
             return {flow: flow.rate_bps}
         self._open.setdefault(flow.user, []).append(flow)
         return {flow: self.rate_bps(flow)} | self._divided(flow.user)

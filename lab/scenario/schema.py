@@ -61,7 +61,11 @@ def known_cc(name: str | None) -> str | None:
 
 
 SizePoints = Annotated[tuple[tuple[float, float], ...], Field(min_length=1, max_length=1000)]
-OF_WORKLOADS = ("sizes", "size_scale", "load", "link", "pattern")  # keys of an entry of `traffic`
+KEYS_OF_KINDS = {
+    "workload": ("sizes", "size_scale", "load", "link", "pattern"),
+    "rpc": ("request_kb", "answer_kb", "think_s", "requests_per_s"),
+}  # keys of an entry of `traffic` that other kinds do not have
+SELF_PACED = tuple(KEYS_OF_KINDS)  # kinds whose flows no demand limits
 
 
 class Traffic(Part):
@@ -78,10 +82,14 @@ class Traffic(Part):
     `link`, divided among the users of the entry. `sizes` is the distribution of their sizes
     (`flow_sizes`), times `size_scale`. With the pattern "permutation", each user has times and
     sizes of its own; with "incast", all users transfer equally large flows at the same times.
+
+    "rpc" sends requests of `request_kb` and gets answers of `answer_kb` over one connection, which
+    is open before `start_s`. The next request follows an answer after a pause of `think_s` on
+    average; or, with `requests_per_s`, requests come at random times (a Poisson process).
     """
 
     user: str
-    kind: Literal["bulk", "file", "rate", "on_off", "udp", "workload"] = "bulk"
+    kind: Literal["bulk", "file", "rate", "on_off", "udp", "workload", "rpc"] = "bulk"
     direction: Literal["down", "up"] = "down"
     start_s: Seconds = 0
     stop_s: Positive | None = None
@@ -97,14 +105,36 @@ class Traffic(Part):
     load: Annotated[float, Field(gt=0, le=2)] | None = None
     link: str | None = None
     pattern: Literal["permutation", "incast"] = "permutation"
+    request_kb: Annotated[float, Field(gt=0, le=1.4)] = 0.3
+    answer_kb: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
+    think_s: Seconds = 1
+    requests_per_s: Annotated[float, Field(gt=0, le=1000)] | None = None
 
     _cc = field_validator("cc")(known_cc)
 
     @model_validator(mode="after")
-    def is_a_workload_or_has_no_key_of_one(self) -> Traffic:
+    def has_no_key_of_another_kind(self) -> Traffic:
+        for kind, keys in KEYS_OF_KINDS.items():
+            for key in keys if kind != self.kind else ():
+                if getattr(self, key) != type(self).model_fields[key].default:
+                    raise ValueError(f"{key} belongs to kind '{kind}', not '{self.kind}'")
+        return self
+
+    @model_validator(mode="after")
+    def is_complete_as_rpc(self) -> Traffic:
+        if self.kind != "rpc":
+            return self
+        if self.answer_kb is None:
+            raise ValueError("kind 'rpc' needs answer_kb, the size of an answer in kB")
+        if self.direction == "up":
+            raise ValueError("kind 'rpc' has its answers come down: leave out direction")
+        if self.warm or self.rate_mbps is not None:
+            raise ValueError("kind 'rpc' sends at its own pace: leave out warm and rate_mbps")
+        return self
+
+    @model_validator(mode="after")
+    def is_complete_as_workload(self) -> Traffic:
         if self.kind != "workload":
-            if keys := [key for key in OF_WORKLOADS if self._is_set(key)]:
-                raise ValueError(f"{keys[0]} belongs to kind 'workload', not '{self.kind}'")
             return self
         if self.sizes is None:
             raise ValueError(f"kind 'workload' needs sizes: {' or '.join(flow_sizes.PUBLISHED)}")
@@ -116,9 +146,6 @@ class Traffic(Part):
         if self.parallel > 1 or self.warm:
             raise ValueError("a flow of kind 'workload' opens a connection: no parallel, no warm")
         return self
-
-    def _is_set(self, key: str) -> bool:
-        return bool(getattr(self, key) != type(self).model_fields[key].default)
 
     @model_validator(mode="after")
     def has_what_its_kind_needs(self) -> Traffic:

@@ -548,7 +548,9 @@ def _interfaces(scenario: Scenario) -> list[Target]:
 
 
 def _users(scenario: Scenario) -> list[Target]:
-    limits = {flow.user: flow.rate_mbps for flow in scenario.traffic if flow.kind != "workload"}
+    limits = {
+        flow.user: flow.rate_mbps for flow in scenario.traffic if flow.kind not in schema.SELF_PACED
+    }
     help = "all connections of the user together; null: unlimited"
     return [
         Target(

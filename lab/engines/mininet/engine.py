@@ -124,6 +124,8 @@ class MininetEngine(Engine):
         frame, reasons = self.telemetry.frame(until_s, late_s)
         for t, fields in self.workload.completed(self.telemetry.sampler.newly_complete()):
             self.recorder.event(t, "completion", **fields)
+        for t, fields in self.workload.exchanged(self.telemetry.sampler.take_exchanges()):
+            self.recorder.event(t, "completion", **fields)
         for reason in reasons:
             self._record_event("warning", text=f"overloaded: {reason}", overloaded=True)
         return [frame]
@@ -338,7 +340,8 @@ class MininetEngine(Engine):
             if subflow.cc
         }
         overload = self.telemetry.watchdog.verdict()
-        return Report(connections, verdict, "+".join(sorted(laws)) or None, overload)
+        exchanges = tuple(self.workload.exchange_reports())
+        return Report(connections, verdict, "+".join(sorted(laws)) or None, overload, exchanges)
 
     def _mptcp_counters(self, host: str) -> dict[str, int]:
         pid = self.emulated.network.pid(host)

@@ -121,7 +121,9 @@ class Telemetry:
     def receiving(self) -> dict[str, dict[str, Any]]:
         """Return the status of every flow at its receiver, by the flow's ID."""
         answers = self.programs.send_all({host: {"do": "status"} for host in self._diagnoses})
-        return sampler.receivers(answers.values())
+        found = sampler.receivers(answers.values())
+        self.sampler.collect(found)
+        return found
 
     def heard(self, lines: Iterable[Line]) -> None:
         """Store what POX has reported: users' tiers, access points' limits and subflows' paths."""

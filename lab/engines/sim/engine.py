@@ -22,6 +22,7 @@ from controller.observation import SubflowKey, Tiers
 from lab import congestion
 from lab.engines.sim import compiler, user_laws
 from lab.engines.sim.cells import Cells
+from lab.engines.sim.clients import Clients
 from lab.engines.sim.connections import Connection, Connections, SubflowCounters, rate_mbps
 from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
@@ -43,12 +44,14 @@ from lab.run.report import (
     mptcp_verdict,
 )
 from lab.scenario import targets
+from lab.scenario.clients import Done
 from lab.scenario.flows import (
     PAUSED_BPS,
     Act,
     Demands,
     Flow,
     Rates,
+    exchange_fields,
     of_traffic,
     scaled_traffic,
     schedule,
@@ -298,6 +301,7 @@ class SimEngine(Engine):
         topology, network = scenario.network, self.network
         wireless = Wireless(network)
         self.connections = Connections(network)
+        self.clients = Clients(network, self._exchanged)
         self.cells = Cells(wireless, topology.cells)
         self.observer = Observer(topology, network, self.cells, scenario.rate_scale)
         strategy = scenario.strategy
@@ -350,13 +354,15 @@ class SimEngine(Engine):
         until_ns = round(until_s * at.NS_PER_S)
         while True:
             act_ns = round(self._acts[0].at_s * at.NS_PER_S) if self._acts else until_ns
-            next_ns = min(until_ns, self._measurement_ns, act_ns)
+            next_ns = min(until_ns, self._measurement_ns, act_ns, self.clients.next_ns)
             self.network.run(max(next_ns, self.network.now_ns))
-            if self._acts and act_ns <= next_ns:
+            self.clients.wake()
+            now_ns = self.network.now_ns
+            if self._acts and act_ns <= now_ns:
                 self._act(self._acts.pop(0))
-            elif self._measurement_ns <= next_ns:
+            elif self._measurement_ns <= now_ns:
                 self._measure()
-            elif next_ns >= until_ns:
+            elif now_ns >= until_ns:
                 return until_s
 
     def apply(self, change: Change) -> None:
@@ -413,7 +419,10 @@ class SimEngine(Engine):
 
     def close(self) -> Report | None:
         """Return the report of the run, or None if `open` failed before the network was built."""
-        return report(self.network, self.connections) if self._network is not None else None
+        if self._network is None:
+            return None
+        exchanges = tuple(self.clients.reports())
+        return replace(report(self.network, self.connections), exchanges=exchanges)
 
     # --- traffic and measurements
 
@@ -425,6 +434,8 @@ class SimEngine(Engine):
             self.network.start(replace(act.flow, rate_bps=rates.pop(act.flow)), cc)
             self.connections.add(act.flow, cc)
             self._set_rates(rates)
+            if act.flow.client:
+                self.clients.begin(act.flow)
         elif act.verb == "stop":
             self.network.stop(act.flow)
             self._set_rates(self.demands.end(act.flow))
@@ -446,6 +457,10 @@ class SimEngine(Engine):
             **of_traffic(flow),
         )
         self._set_rates(self.demands.end(flow))
+
+    def _exchanged(self, flow: Flow, done: Done) -> None:
+        fields = exchange_fields(flow, done, self.scenario.rate_scale)
+        self.recorder.event(done.end_s, "completion", **fields)
 
     def _done_ns(self, flow: Flow) -> int:
         return self.connections[flow.id].record.done_ns

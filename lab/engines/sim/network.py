@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import gc
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from weakref import WeakSet
@@ -20,6 +20,7 @@ from lab.engines.sim.core import (
     dispatch,
     event_loop,
     events,
+    exchanges,
     handshake,
     links,
     queues,
@@ -102,6 +103,7 @@ class Network:
         self._roles: dict[Interface, Role] = {}  # "subflow" where one is missing
         self._closed: dict[Interface, list[tuple[Flow, Subflow]]] = defaultdict(list)
         self.now_ns = 0
+        self.on_halt: Callable[[Flow], int] = lambda _: at.FOREVER  # returns when to stop next
 
     def _hops_of_data(
         self, topology: Topology, users: Iterable[tuple[str, str]]
@@ -119,10 +121,14 @@ class Network:
         }
 
     def run(self, until_ns: int) -> None:
-        """Handle all events that are due before `until_ns`, and set the virtual time to
-        `until_ns`."""
+        """Handle all events that are due before `until_ns`, and set the virtual time to `until_ns`,
+        or to an earlier time at which a client is to act (`on_halt`)."""
         while not event_loop.run(self.w, until_ns):
-            self._add_room(self.w.heap_size)
+            if number := self.w.halted_by:
+                self.w.halted_by, self.now_ns = 0, self.w.now_ns
+                until_ns = min(until_ns, self.on_halt(self.tables.asking[number - 1]))
+            else:
+                self._add_room(self.w.heap_size)
         self.now_ns = until_ns
 
     def _add_room(self, count: int) -> None:
@@ -174,7 +180,8 @@ class Network:
         if flow.id not in self.tables.present:
             return
         c = self.tables.connections[flow.id]
-        c.demand_bps = at.UNLIMITED if rate_bps is None else rate_bps
+        if not c.application:
+            c.demand_bps = at.UNLIMITED if rate_bps is None else rate_bps
         if c.state == at.ESTABLISHED:
             application.restart(self.w, c, self.now_ns)
 
@@ -198,6 +205,34 @@ class Network:
         reuse.mark_of_events(self.w)
         for packets, count in self._packets:
             reuse.mark_of_packets(self.w, packets, count)
+
+    # --- requests and answers
+
+    def ask(self, flow: Flow) -> None:
+        """Let the client of a flow send one more request."""
+        self._make_room()
+        exchanges.ask(self.w, self.tables.connections[flow.id], self.now_ns)
+
+    def heard(self, flow: Flow) -> int:
+        """Return how many requests the server of a flow has received, in order."""
+        return self.tables.connections[flow.id].heard
+
+    def answer(self, flow: Flow, size_bytes: int) -> int:
+        """Let the server of a flow write this much more data, in full segments. Return the data
+        sequence number at its end."""
+        self._make_room()
+        c = self.tables.connections[flow.id]
+        c.written += -(-size_bytes // c.segment_bytes)
+        events.schedule(self.w, self.now_ns, c.push)
+        return c.written
+
+    def arrived(self, flow: Flow) -> int:
+        """Return the data sequence number up to which the client of a flow has read."""
+        return self.tables.connections[flow.id].data_rcv_nxt
+
+    def wait_for(self, flow: Flow, end: int) -> None:
+        """Call `on_halt` when the client has read up to this data sequence number."""
+        self.tables.connections[flow.id].awaited = end
 
     # --- subflows
 

@@ -55,6 +55,7 @@ class Tables:
     - `airs[access point]`: the cell whose channel the access point uses, which may be another
       access point's
     - `connections[flow id]`: the connection of a flow
+    - `asking[n - 1]`: the flow of connection number n that sends requests
     - `subflows[flow id]`: the subflows of a connection, as `routes.Subflow`
     - `present[flow id]`: the same, without those of connections that were forgotten
     """
@@ -86,6 +87,7 @@ class Tables:
         self._groups: dict[str, Group] = {}
         windows = [self._receive_window(self._sizes(flow)[1]) for flow in flows]
         self.ring_size = _power_of_two(max([LEAST_RING, *(2 * each for each in windows)]))
+        self.asking: list[Flow] = []  # those whose clients send requests, by their numbers
         for link in topology.links:
             self._add_link(link)
 
@@ -289,10 +291,14 @@ class Tables:
             reinject_queue=self.make.ints(ring),
             **self._settings(),
         )
-        c.app, c.push, c.reinject_timer = (
+        c.app, c.push, c.reinject_timer, c.ask_timer = (
             self.make.one(at.Event, kind=kind, connection=c)
-            for kind in (at.APP_DUE, at.PUSH, at.REINJECT_DUE)
+            for kind in (at.APP_DUE, at.PUSH, at.REINJECT_DUE, at.ASK_DUE)
         )
+        if flow.client:
+            self.asking.append(flow)
+            c.application, c.demand_bps = len(self.asking), at.AS_ASKED
+            c.ask_bytes = flow.client.request_bytes + ack
         self.connections[flow.id], self.flows[flow.id] = c, flow
         self.subflows[flow.id] = self.present[flow.id] = [
             self._add_subflow(c, n, flow, interface, address)

@@ -16,6 +16,7 @@ from lab.engines.mininet.kernel import tcp_sockets
 from lab.engines.mininet.programs import path_probe
 from lab.engines.mininet.programs.flow import FlowRequest
 from lab.engines.mininet.traffic import probes, processes
+from lab.scenario.clients import ClientSpec
 
 REQUEST = FlowRequest("f", "127.0.0.1", "127.0.0.2", mptcp=True, direction="down", cc="reno")
 
@@ -251,3 +252,27 @@ def test_a_planned_flow_that_cannot_be_opened_is_missing_and_the_others_are_not(
         "transfer the flow that can be opened",
     )
     assert "wrong" not in user.send(do="status")["flows"]
+
+
+def test_a_client_asks_and_its_exchanges_are_reported_once(pair):
+    server, user = pair
+    client = ClientSpec("rpc", "1", 100.4, 500, 300_000, think_s=0.02, requests_per_s=None)
+    user.send(do="connect", **(REQUEST._asdict() | {"client": client}))
+    zero_s = time.monotonic() - 100
+    user.send(do="go", id="f", at_s=zero_s + 100, run_s=100.0)
+    done = []
+
+    def is_over():
+        got = user.send(do="status")["flows"]["f"]
+        done.extend(got["exchanges"])
+        return time.monotonic() > zero_s + 100.5 and not got["waiting"]
+
+    assert eventually(is_over, "answer requests")
+    assert len(done) > 3
+    assert all(100 <= at_s < 100.4 and at_s < end_s for at_s, end_s, _ in done)
+    assert {size for _, _, size in done} == {300_000}
+    got = user.send(do="status")["flows"]["f"]
+    assert got["bytes"] == 300_000 * len(done)
+    assert got["exchanges"] == []
+    assert got["mptcp"]
+    assert server.send(do="status")["flows"]["f"]["sends"]

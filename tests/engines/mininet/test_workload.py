@@ -180,6 +180,7 @@ def test_a_connect_command_holds_what_the_scenario_says(work, monkeypatch):
         "rate_bps": None,
         "volume_bytes": 2_000_000,
         "receive_buffer_bytes": 500_000,
+        "client": None,
     }
     (opened,) = made.sampler.opened
     assert (opened.endpoint, opened.multipath) == (("10.2.0.3", 40_001), True)

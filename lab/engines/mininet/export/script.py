@@ -25,7 +25,7 @@ from lab.radio.cell import Cell
 from lab.scenario import engine_table
 from lab.scenario.flows import scaled_traffic
 from lab.scenario.interfaces import Interfaces
-from lab.scenario.schema import Scenario, Traffic
+from lab.scenario.schema import SELF_PACED, Scenario, Traffic
 from lab.topologies.queues import FIFO
 from lab.topologies.topology import (
     AS_THE_LINK,
@@ -93,8 +93,8 @@ def refuse(scenario: Scenario, wiring: Wiring) -> None:
     radios = [each.node for each in wiring.interfaces if "-wlan" in each.name]
     if topology.relays:
         reason = "its access points have hosts behind relays, which are radios of this lab's cells"
-    elif any(flow.kind == "workload" for flow in scenario.traffic):
-        reason = "its traffic opens connections at random times, and iperf3 does not"
+    elif any(flow.kind in SELF_PACED for flow in scenario.traffic):
+        reason = "its traffic has a pace of its own, and iperf3 has not"
     elif scenario.mobility:
         reason = "its users walk, and their rates follow from this lab's radio model"
     elif any(link.ab != AS_THE_LINK or link.ba != AS_THE_LINK for link in topology.links):
@@ -173,7 +173,11 @@ LEFT_OUT: dict[str, Callable[[Scenario], str]] = {
         if any(flow.kind == "on_off" for flow in each.traffic)
         else ""
     ),
-    "traffic.sizes": lambda each: "",  # of workloads, which are refused
+    "traffic.request_kb": lambda each: "",  # of traffic that is refused
+    "traffic.answer_kb": lambda each: "",
+    "traffic.think_s": lambda each: "",
+    "traffic.requests_per_s": lambda each: "",
+    "traffic.sizes": lambda each: "",
     "traffic.size_scale": lambda each: "",
     "traffic.pattern": lambda each: "",
     "traffic.load": lambda each: "",  # already in `rate_mbps`

@@ -241,6 +241,9 @@ FEW_BYTES = 8 * 1420  # of a few segments: fewer do not need a count of their ow
 ZEROS = bytes(CHUNK_BYTES)
 
 
+Status = dict[str, Any]  # the counters of one end of a flow, as JSON
+
+
 class FlowRequest(NamedTuple):
     """The parameters of a flow to open.
 
@@ -252,6 +255,7 @@ class FlowRequest(NamedTuple):
     - `port`: the user's port in all subflows; 0 means any port
     - `counted_from_s`: when the transfer began on the monotonic clock, if this is before its
       connection is open; 0: it begins with its first data
+    - `client`: the values of a `ClientSpec` if the user asks for the data; else None
 
     This is not a dataclass, because the module `dataclasses` takes long to load on an emulated
     processor.
@@ -269,6 +273,7 @@ class FlowRequest(NamedTuple):
     protocol: str = "tcp"
     port: int = 0
     counted_from_s: float = 0.0
+    client: list[Any] | None = None
 
     @classmethod
     def from_json(cls, request: dict[str, Any]) -> FlowRequest:
@@ -429,7 +434,7 @@ class Flow:
         except OSError:
             return self.bytes
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Status:
         """Return the counters of this end.
 
         - `done_s`: duration of the whole transfer; None until it is complete, and for an unlimited
@@ -571,7 +576,7 @@ class DatagramFlow:
         self._next = max(self._next, number + 1)
         self.bytes += len(data)
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Status:
         """Return the counters of this end, with the keys of `Flow.status` and three others.
 
         - `datagrams`: number of datagrams that this end has sent or received

@@ -11,8 +11,9 @@ starts slowly on an emulated processor.
                                      user's port; other keys: see FlowRequest
 {"do": "subflows"}                -> {"subflows": {"ue2-1": 1}}    number of subflows of each
                                      flow beyond the first; null for plain TCP
-{"do": "go", "id", "at_s"}        -> {}    start a connected flow at this time of the monotonic
-                                     clock [s]; without a time, at once
+{"do": "go", "id", "at_s", "run_s"} -> {}  start a connected flow at this time of the monotonic
+                                     clock [s]; without a time, at once. `run_s` is the same time
+                                     in the run
 {"do": "rate", "id", "rate_bps"}  -> {}
 {"do": "stop", "id"}              -> {}
 {"do": "cc", "cc"}                -> {}    for all connections that are open
@@ -45,6 +46,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lab.engines.mininet.programs import path_probe
+from lab.engines.mininet.programs.exchanges import AnsweringEnd, AskingEnd
 from lab.engines.mininet.programs.flow import (
     DatagramFlow,
     Flow,
@@ -77,7 +79,9 @@ class TrafficProgram:
             "expect": lambda request: self.expect(FlowRequest.from_json(request)),
             "cc": lambda request: self.set_cc(request["cc"]),
             "subflows": lambda _: self.subflows(),
-            "go": lambda request: self.go(request["id"], request.get("at_s", 0.0)),
+            "go": lambda request: self.go(
+                request["id"], request.get("at_s", 0.0), request.get("run_s", 0.0)
+            ),
             "rate": lambda request: self.set_rate(request["id"], request["rate_bps"]),
             "stop": lambda request: self.stop(request["id"]),
             "plan": lambda request: self.plan(request["flows"]),
@@ -127,9 +131,13 @@ class TrafficProgram:
         with contextlib.suppress(OSError, ValueError, KeyError), connection.makefile("rb") as lines:
             request = FlowRequest.from_json(json.loads(first_line(connection)))
             choose_cc(connection, request.cc)
-            flow = Flow(request, connection, request.direction == "down")
+            end = AnsweringEnd if request.client else Flow
+            flow = end(request, connection, request.direction == "down")
             self.flows[request.id] = flow
             at_s = 0.0
+            if request.client:
+                flow.go()
+                return
             if flow.sends:
                 start = json.loads(lines.readline())
                 flow.rate_bps, at_s = start["rate_bps"], start["at_s"]
@@ -155,7 +163,11 @@ class TrafficProgram:
         connection.connect((request.server, PORT))
         connection.settimeout(None)
         connection.sendall(json.dumps(request._asdict()).encode() + b"\n")
-        self.flows[request.id] = Flow(request, connection, request.direction == "up")
+        self.flows[request.id] = (
+            AskingEnd(request, connection)
+            if request.client
+            else Flow(request, connection, request.direction == "up")
+        )
         return {"port": connection.getsockname()[1]}
 
     def expect(self, request: FlowRequest) -> Answer:
@@ -207,12 +219,16 @@ class TrafficProgram:
         found = list(self.flows.items())
         return {"subflows": {name: flow.further_subflows() for name, flow in found}}
 
-    def go(self, flow_id: str, at_s: float) -> Answer:
+    def go(self, flow_id: str, at_s: float, run_s: float = 0.0) -> Answer:
         """Start a flow: a TCP flow at both ends, a UDP flow only at this end.
 
-        It starts at `at_s` on the monotonic clock, or at once if this time has passed.
+        It starts at `at_s` on the monotonic clock, or at once if this time has passed. This is
+        `run_s` after the start of the run.
         """
         flow = self.flows[flow_id]
+        if isinstance(flow, AskingEnd):
+            flow.go_at(at_s, run_s)
+            return {}
         flow.report_rate(at_s)
         flow.go(at_s)
         return {}

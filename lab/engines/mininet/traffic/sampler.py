@@ -18,6 +18,7 @@ from lab.engines.mininet.kernel.subflow_rates import UNLIMITED, pacing_rate_bps
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.frame import SubflowSample, UserSample
 from lab.run.report import ConnectionReport, SubflowReport
+from lab.scenario.clients import Done
 from lab.topologies.topology import Interface, Wiring
 
 Endpoint = tuple[str, int]
@@ -60,6 +61,9 @@ class Connection:
     received: int = 0
     completion_s: float | None = None
     receive_buffer_max_bytes: int | None = None
+    done: list[Done] = field(default_factory=list)  # exchanges
+    told: int = 0  # how many of these `take_exchanges` has returned
+    waiting: list[tuple[float, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -189,6 +193,23 @@ class Sampler:
                     sums = tier_mbps.setdefault(ap, {1: 0.0, 2: 0.0})
                     sums[tier] = round(sums[tier] + row.mbps, 4)
         return HostSamples(tier_mbps, users, subflows)
+
+    def collect(self, status: Mapping[str, Mapping[str, Any]]) -> None:
+        """Keep the exchanges that receivers have reported; `status` is as in `sample`. A receiver
+        reports each only once."""
+        for name, got in status.items():
+            if name in self.connections and "exchanges" in got:
+                self.connections[name].done += [Done(*each) for each in got["exchanges"]]
+                self.connections[name].waiting = got["waiting"]
+
+    def take_exchanges(self) -> list[tuple[str, Done]]:
+        """Return the exchanges that were complete since the last call, with the IDs of their
+        flows."""
+        found = []
+        for name, each in self.connections.items():
+            found += [(name, done) for done in each.done[each.told :]]
+            each.told = len(each.done)
+        return found
 
     def newly_complete(self) -> dict[str, float]:
         """Return the flows that were completed since the last call, with their durations [s].

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
 
@@ -16,13 +16,15 @@ from lab.engines.mininet.traffic.sampler import (
     Sampler,
     single_path,
 )
-from lab.run.report import MptcpCheck
+from lab.run.report import ExchangeReport, MptcpCheck
+from lab.scenario.clients import Done
 from lab.scenario.flows import (
     PAUSED_BPS,
     Act,
     Demands,
     Flow,
     Rates,
+    exchange_fields,
     of_traffic,
     scaled_traffic,
     schedule,
@@ -51,6 +53,7 @@ class Workload:
         self._opened: dict[str, Flow] = {}
         self._started_s: dict[str, float] = {}
         self._demands = Demands()
+        self._rate_scale = scenario.rate_scale
         self._planning: list[str] = []  # users whose programs open connections themselves
         self.zero_s = 0.0
 
@@ -142,6 +145,25 @@ class Workload:
             found.append((self._started_s[name] + seconds, fields))
         return found
 
+    def exchanged(
+        self, done: Iterable[tuple[str, Done]]
+    ) -> Iterator[tuple[float, dict[str, str | float]]]:
+        """Yield an event for each exchange that is complete: the time in the run when it was, and
+        the fields of the event. `done` has the ID of its flow."""
+        for name, each in sorted(done, key=lambda pair: pair[1].end_s):
+            yield each.end_s, exchange_fields(self._opened[name], each, self._rate_scale)
+
+    def exchange_reports(self) -> Iterator[ExchangeReport]:
+        """Yield a report of each exchange, also of those that are not complete."""
+        for name, each in self.sampler.connections.items():
+            flow = self._opened[name]
+            found = [(e.at_s, round(e.end_s - e.at_s, 6), e.size_bytes) for e in each.done]
+            for at_s, taken_s, size in [
+                *found,
+                *((at_s, None, size) for at_s, size in each.waiting),
+            ]:
+                yield ExchangeReport(flow.id, flow.user, flow.kind, at_s, taken_s, size)
+
     def mptcp_checks(
         self, connections: Iterable[Connection], receiving: Mapping[str, Mapping[str, Any]]
     ) -> list[MptcpCheck]:
@@ -213,8 +235,9 @@ class Workload:
             )
         start_s = max(self.zero_s + at_s, time.monotonic() + lead_s(starting))
         for batch in one_each(starting):
-            go = {flow.user: {"do": "go", "id": flow.id, "at_s": start_s} for flow in batch}
-            self.programs.send_all(go)
+            run_s = start_s - self.zero_s
+            go = {"do": "go", "at_s": start_s, "run_s": run_s}
+            self.programs.send_all({flow.user: go | {"id": flow.id} for flow in batch})
             for flow in batch:
                 for server in self._commanded(flow)[1:]:
                     self.programs.send(server, do="go", id=flow.id, at_s=start_s)
@@ -312,6 +335,7 @@ class Workload:
             "rate_bps": flow.rate_bps,
             "volume_bytes": flow.volume_bytes,
             "receive_buffer_bytes": self.receive_buffer_bytes,
+            "client": flow.client,
         }
 
 

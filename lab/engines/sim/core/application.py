@@ -15,6 +15,9 @@ UNSENT_SEGMENTS = 16  # and at most this far ahead of the sender
 def restart(w: World, c: Connection, now_ns: int) -> None:
     """Let the application of connection `c` write at its present rate from now on. The connection
     must be established."""
+    if c.demand_bps == at.AS_ASKED:
+        events.schedule(w, now_ns, c.push)
+        return
     if c.demand_bps == at.UNLIMITED:
         c.written, c.app_event_ns = at.FOREVER, 0
         events.schedule(w, now_ns, c.push)

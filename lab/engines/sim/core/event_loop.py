@@ -6,6 +6,7 @@ from __future__ import annotations
 from lab.engines.sim.core import (
     application,
     events,
+    exchanges,
     handshake,
     links,
     lte,
@@ -41,6 +42,8 @@ def handle(w: World, e: Event, now_ns: int) -> Packet:
         lte.on_tti(w, e.direction, now_ns)
     elif kind == at.CLIENT_DUE:
         handshake.on_client_due(w, e.subflow, now_ns)
+    elif kind == at.ASK_DUE:
+        exchanges.on_ask_due(w, e.connection, now_ns)
     elif kind == at.SERVER_DUE:
         handshake.on_server_due(w, e.subflow, now_ns)
     elif may_send(w, e, kind, now_ns):
@@ -93,8 +96,9 @@ def run(w: World, until_ns: int) -> bool:
     """Handle all events that are due before `until_ns`, set the present time to `until_ns`, and
     return True.
 
-    Return False earlier if new packets and events could need more space than there is. The caller
-    must then make more and call `run` again.
+    Return False earlier if an application is to act (`World.halted_by`), or if new packets and
+    events could need more space than there is. The caller must then see to this and call `run`
+    again.
     """
     while events.next_ns(w) < until_ns:
         may_be_scheduled = w.heap_count + w.packets_in_bearers + NEW_PER_EVENT
@@ -105,5 +109,7 @@ def run(w: World, until_ns: int) -> bool:
         while p != w.no_packet:
             h = p.step.hop
             p = mptcp.receive(w, p, now_ns) if h.kind == at.END else enter_hop(w, h, p, now_ns)
+        if w.halted_by > 0:
+            return False
     w.now_ns = until_ns
     return True

@@ -22,6 +22,7 @@ from __future__ import annotations
 from lab.engines.sim.core import (
     acknowledgements,
     events,
+    exchanges,
     handshake,
     links,
     linux_scheduler,
@@ -263,6 +264,9 @@ def receive(w: World, p: Packet, now_ns: int) -> Packet:
     if p.kind == at.DATAGRAM:
         udp.receive_datagram(w, p)
         return w.no_packet
+    if p.kind >= at.ASK:
+        exchanges.receive(w, p, now_ns)
+        return w.no_packet
     if p.kind >= at.SYN:
         handshake.receive(w, p, now_ns)
         return w.no_packet
@@ -284,6 +288,8 @@ def receive(w: World, p: Packet, now_ns: int) -> Packet:
         return w.no_packet
     at_once = receiver.receive_segment(s, p, now_ns)
     receiver.reassemble(c, p.dsn, now_ns)
+    if 0 < c.awaited <= c.data_rcv_nxt:
+        c.awaited, w.halted_by = 0, c.application
     links.free_packet(w, p)
     if at_once:
         return receiver.send_ack(w, s, now_ns)

@@ -21,7 +21,7 @@ from lab.engines.sim.core.jit import jit, record
 NS_PER_S = 1_000_000_000
 MILLION = 1_000_000
 FOREVER = 1 << 60  # a time or a number of segments that is never reached
-UNLIMITED = -1  # Connection.demand_bps
+UNLIMITED, AS_ASKED = -1, -2  # Connection.demand_bps
 NOTHING = -1  # no segment, no transmission
 BACKUP_RANK = 1 << 50  # ranks a backup behind all other subflows, whose ranks are times in ns
 
@@ -31,6 +31,7 @@ NOT_ECT, ECT, CE = range(3)  # Packet.ecn (RFC 3168)
 TIER_2_METER, DEMAND_METER = 1, 2  # Hop.metered
 SEGMENT, ACK, DATAGRAM = range(3)  # Packet.kind; the others open a subflow, see `handshake`
 SYN, SYN_ACK, THIRD_ACK, REQUEST, CONFIRMATION = range(3, 8)
+ASK, ASK_CONFIRMATION = range(8, 10)  # see `exchanges`
 IDLE, OPENING, ESTABLISHED, CLOSED = range(4)  # Subflow.state, Connection.state
 SYN_SENT, ANSWERED, CONFIRMED = range(1, 4)  # Subflow.client, besides IDLE
 SYN_RECEIVED, ACCEPTED = range(1, 3)  # Subflow.server, besides IDLE
@@ -44,6 +45,7 @@ TTI_DUE = 2  # of one direction of an LTE cell
 RTO_DUE, DELACK_DUE, CLIENT_DUE, SERVER_DUE, PRIORITY, REMOVAL = range(3, 9)  # of a subflow
 APP_DUE, PUSH, REINJECT_DUE = range(9, 12)  # of a connection
 SENT = 12  # of a queue: a transmission ends
+ASK_DUE = 13  # of a connection
 
 
 @record
@@ -57,6 +59,7 @@ class World:
     free_packet: Packet  # the first of a chain
     free_packets: int
     packets_in_bearers: int
+    halted_by: int  # the number of an application that is to act now; 0: none
     no_packet: Packet
     no_hop: Hop
     no_subflow: Subflow
@@ -462,6 +465,17 @@ class Connection:
     started_ns: int
     done_ns: int
     app: Event
+    # requests, see `exchanges`
+    application: int  # its number, from 1; 0: the client asks for nothing
+    ask_bytes: int  # of the frame of a request
+    asked: int
+    ask_sent: int
+    ask_confirmed: int
+    ask_tries: int
+    ask_timer: Event
+    heard: int  # by the server
+    asks_held: int  # bits: those that wait for the next one
+    awaited: int  # data sequence number; 0: nothing
     # sender, in data sequence numbers (RFC 8684)
     data_snd_una: int
     data_snd_nxt: int
