@@ -10,6 +10,7 @@ from machine import needs_root
 from lab.engines.mininet.machine import lock, open_vswitch, shell, upstreams
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network.network import Network
+from lab.scenario.schema import Multipath
 from lab.topologies import parallel_paths
 from lab.topologies.topology import wire
 
@@ -45,7 +46,7 @@ def building(tmp_path, monkeypatch):
     paths = ({"rate_mbps": 10}, {"rate_mbps": 5})
     topology = parallel_paths.build(parallel_paths.Params(paths=paths))
     ledger = Ledger(tmp_path / "ledger")
-    network = Network(topology, wire(topology), ledger, tmp_path, {})
+    network = Network(topology, wire(topology), ledger, tmp_path, {}, Multipath())
     network.commands = commands
     network.create()
     try:

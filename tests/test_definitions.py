@@ -88,7 +88,7 @@ def pattern(target: str) -> str:
         case ["endpoint", _, _]:
             return "endpoint.USER.NAME"
         case ["iface", _, _, what]:
-            return f"iface.USER.NAME.{what}"
+            return f"iface.HOST.NAME.{what}"
         case ["cell", _, what]:
             return f"cell.AP.{what}"
         case ["cell", _, _, what]:

@@ -195,9 +195,15 @@ def test_an_unknown_server_is_refused():
         checked(replace(SMALL, nodes=nodes))
 
 
-@pytest.mark.parametrize("links", [SMALL.links[:-1], (*SMALL.links, Link("l4", "s1", "srv2"))])
-def test_a_server_has_one_link(links):
-    with pytest.raises(
-        RequestError, match=r"server 'srv2' has [02] links and one address: give it one link"
-    ):
+@pytest.mark.parametrize(
+    "links",
+    [SMALL.links[:-1], (*SMALL.links, *(Link(f"further{n}", "s1", "srv2") for n in range(9)))],
+)
+def test_a_server_has_up_to_nine_links(links):
+    with pytest.raises(RequestError, match=r"server 'srv2' has (0|10) links: give it 1 to 9"):
         checked(replace(SMALL, links=links))
+
+
+def test_each_link_of_a_server_has_an_address():
+    topology = checked(replace(SMALL, links=(*SMALL.links, Link("further", "s1", "srv2"))))
+    assert [each.address for each in wire(topology).of("srv2")] == ["10.0.0.2", "10.0.1.2"]

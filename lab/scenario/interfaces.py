@@ -1,4 +1,4 @@
-"""Interfaces of users that can be switched off during a run, and what subflows they open."""
+"""Interfaces that can be switched off during a run, and what subflows they open."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from lab.topologies.topology import Interface, wire
 
 @dataclass(frozen=True)
 class SetInterfaceUp:
-    """Remove the addresses of an interface of a user (`up` is False), or add them again. `name` is
-    without the user, such as `wlan0`."""
+    """Remove the addresses of an interface of a host (`up` is False), or add them again. `name` is
+    without the host, such as `wlan0`."""
 
-    user: str
+    host: str
     name: str
     up: bool
 
@@ -25,31 +25,45 @@ class SetEndpoint:
     """Let the addresses of an interface of a user open subflows, open backups, or open none, as the
     flags of `ip mptcp endpoint` do. Subflows that are open become backups (MP_PRIO), or end."""
 
-    user: str
+    host: str
     name: str
-    role: schema.Role
+    role: schema.RoleOfUser
 
 
 def switchable(scenario: Scenario) -> dict[tuple[str, str], Interface]:
-    """Return the interfaces that can change, by user and name, such as (`ue1`, `wlan0`).
+    """Return the interfaces that can change, by host and name, such as (`ue1`, `wlan0`).
 
-    These are the interfaces of multipath users with several ones. Users that walk have none: their
-    radios change the access point.
+    These are the interfaces of multipath users with several ones, and those of servers but the
+    first, over which connections are opened. Users that walk have none: their radios change the
+    access point.
     """
     topology = scenario.network
     if scenario.mobility or not topology.multipath:
         return {}
     wiring = wire(topology)
-    return {
-        (user, each.name.removeprefix(f"{user}-")): each
-        for user in topology.multipath
-        if len(wiring.of(user)) > 1
-        for each in wiring.of(user)
-    }
+    found = [
+        each for user in topology.multipath if len(wiring.of(user)) > 1 for each in wiring.of(user)
+    ]
+    found += [each for server in topology.ids("server") for each in wiring.of(server)[1:]]
+    return {(each.node, short_name(each)): each for each in found}
 
 
-def roles_of(scenario: Scenario) -> dict[tuple[str, str], schema.Role]:
-    return {(each.host, each.interface): each.role for each in scenario.multipath.endpoints}
+def short_name(interface: Interface) -> str:
+    return interface.name.removeprefix(f"{interface.node}-")
+
+
+def endpoint_of(multipath: schema.Multipath, interface: Interface) -> schema.Endpoint | None:
+    """Return what a scenario says of an interface."""
+    place = (interface.node, short_name(interface))
+    return next(
+        (each for each in multipath.endpoints if (each.host, each.interface) == place), None
+    )
+
+
+def role_of(multipath: schema.Multipath, interface: Interface, usual: schema.Role) -> schema.Role:
+    """Return what an interface is for at the start, `usual` if the scenario does not say it."""
+    found = endpoint_of(multipath, interface)
+    return found.role if found else usual
 
 
 def check_endpoints(scenario: Scenario, source: str) -> None:
@@ -58,20 +72,32 @@ def check_endpoints(scenario: Scenario, source: str) -> None:
     known, seen = switchable(scenario), set[tuple[str, str]]()
     for n, each in enumerate(scenario.multipath.endpoints):
         where = f"{source}: multipath.endpoints.{n}"
-        own = [name for user, name in known if user == each.host]
+        own = [name for host, name in known if host == each.host]
         if not own:
-            users = ", ".join(dict.fromkeys(user for user, _ in known)) or "none"
+            hosts = ", ".join(dict.fromkeys(host for host, _ in known)) or "none"
             raise RequestError(
                 f"{where}.host: {show(each.host)} is not one of the multipath users with several "
-                f"interfaces that do not walk. These are: {users}"
+                f"interfaces that do not walk, nor a server with several. These are: {hosts}"
             )
         if each.interface not in own:
             raise RequestError(f"{where}.interface {unknown(each.interface, own)}")
         if (each.host, each.interface) in seen:
             raise RequestError(f"{where}: there is an entry for this interface already")
-        if each.role == "none" and each.interface == own[0]:
-            raise RequestError(f"{where}.flags: {_first(each.host, each.interface)}")
+        if problem := _wrong_flags(each, each.host in scenario.network.users, own):
+            raise RequestError(f"{where}.flags: {problem}")
         seen.add((each.host, each.interface))
+
+
+def _wrong_flags(endpoint: schema.Endpoint, is_user: bool, own: list[str]) -> str:
+    """Return why the flags are not for such an interface, or ""."""
+    flags = endpoint.flags
+    if is_user and "signal" in flags:
+        return "signal is for servers; the addresses of a user open subflows themselves"
+    if not is_user and ("signal" not in flags or {*flags} - {"signal", "backup"}):
+        return f"{endpoint.host} is a server, which opens no subflows: choose signal, with backup"
+    if is_user and not flags and endpoint.interface == own[0]:
+        return _first(endpoint.host, endpoint.interface)
+    return ""
 
 
 def _first(user: str, name: str) -> str:
@@ -85,8 +111,10 @@ class Interfaces:
         self._scenario = scenario
         self._all = switchable(scenario)
         self.down: set[Interface] = set()
+        self._users = scenario.network.users
         self.roles: dict[Interface, schema.Role] = {
-            each: roles_of(scenario).get(key, "subflow") for key, each in self._all.items()
+            each: role_of(scenario.multipath, each, "subflow" if host in self._users else "none")
+            for (host, _), each in self._all.items()
         }
 
     def opens(self, interface: Interface) -> bool:
@@ -99,8 +127,11 @@ class Interfaces:
         Raise `RequestError` if the user would have no subflow left, or opens connections over this
         interface later.
         """
-        user, name = change.user, change.name
+        user, name = change.host, change.name
         interface = self._all[user, name]
+        if user not in self._users:
+            is_up = interface not in self.down
+            return interface if isinstance(change, SetInterfaceUp) and change.up != is_up else None
         own = [each for (whose, _), each in self._all.items() if whose == user]
         others = [each for each in own if each != interface]
         if isinstance(change, SetEndpoint):

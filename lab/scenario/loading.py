@@ -702,6 +702,7 @@ def input_files(scenario: Scenario, engine: str) -> dict[str, str]:
 LATER_KEYS: tuple[tuple[str, str, Any], ...] = (
     ("topology", "air", "cell"),
     ("multipath", "endpoints", []),
+    ("multipath", "limits", {"subflows": None, "add_addr_accepted": 8}),
     ("multipath", "ecn", False),
 )
 """Keys with their defaults that older runs do not have. With the default, a run has the same digest

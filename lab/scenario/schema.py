@@ -164,31 +164,52 @@ class Traffic(Part):
         return self
 
 
-Role = Literal[
-    "subflow", "backup", "none"
-]  # of a user's MPTCP endpoint; see `interfaces.SetEndpoint`
+RoleOfUser = Literal["subflow", "backup", "none"]  # of a user's MPTCP endpoint
+Role = RoleOfUser | Literal["signal", "signal_backup"]  # or of a server's, which is announced
 
 
 class Endpoint(Part):
-    """What the addresses of one of a user's interfaces are for, with the flags of `ip mptcp
-    endpoint`. `interface` is without the user, such as `wlan0`."""
+    """What the addresses of an interface of a host are for, with the flags of `ip mptcp endpoint`.
+    `interface` is without the host, such as `wlan0`.
+
+    The addresses of a user open subflows to the server's first address, those with `fullmesh` also
+    to each address that the server announces. A server announces the addresses with `signal`.
+    """
 
     host: str
     interface: str
-    flags: Annotated[tuple[Literal["subflow", "backup"], ...], Field(max_length=2)]
+    flags: Annotated[
+        tuple[Literal["subflow", "backup", "signal", "fullmesh"], ...], Field(max_length=4)
+    ]
 
     @property
     def role(self) -> Role:
+        if "signal" in self.flags:
+            return "signal_backup" if "backup" in self.flags else "signal"
         if "backup" in self.flags:
             return "backup"
         return "subflow" if self.flags else "none"
+
+    @property
+    def is_fullmesh(self) -> bool:
+        return "fullmesh" in self.flags
+
+
+class Limits(Part):
+    """The limits of `ip mptcp limits`: how many subflows a connection has beyond its first one, and
+    how many announced addresses it uses. Without `subflows`, there is no limit of the subflows."""
+
+    subflows: Annotated[int, Field(ge=0, le=8)] | None = None
+    add_addr_accepted: Annotated[int, Field(ge=0, le=8)] = 8
 
 
 class Multipath(Part):
     """The settings of Multipath TCP.
 
     - `server_enabled`: if false, the server refuses Multipath TCP
-    - `endpoints`: interfaces whose addresses open backups, or no subflows. The others open subflows
+    - `endpoints`: interfaces whose addresses open backups, or no subflows, or that are announced.
+      The others of users open subflows, and those of servers are not announced
+    - `limits`: how many subflows and announced addresses a connection may have
     - `balia_decrease`, `olia_metric`: the variants of BALIA and of OLIA: "draft" follows the
       Internet-Draft, "kernel" the multipath-tcp.org kernel
     - `expected_by`: how a subflow is limited to the throughput that the SDN controller expects:
@@ -208,6 +229,7 @@ class Multipath(Part):
     receive_buffer_kb: Annotated[int, Field(ge=16, le=1_000_000)] = 4000
     server_enabled: bool = True
     endpoints: tuple[Endpoint, ...] = ()
+    limits: Limits = Limits()
     balia_decrease: Literal["kernel", "draft"] = "kernel"
     olia_metric: Literal["kernel", "draft"] = "kernel"
     expected_by: Literal["pacing", "window"] = "pacing"

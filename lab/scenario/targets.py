@@ -10,7 +10,7 @@ link.ID.queue               the kind of the queue: fifo, codel, fq_codel or red
 link.ID.queue.packets       its size
 cell.AP.USER.rate_mbps      a user's radio rate at an access point while nobody else sends there
 cell.AP.tier1_mbps          a limit on all Tier 1 traffic of an access point; null: no limit
-iface.USER.NAME.up          whether an interface of a user has its addresses
+iface.HOST.NAME.up          whether an interface of a user or a server has its addresses
 endpoint.USER.NAME          what subflows these addresses open: subflow, backup, or none
 user.ID.demand_mbps         the total rate of all connections of a user; null: no limit
 user.ID.position            where a user stands, [x_m, y_m]; null: it walks as the scenario says
@@ -38,7 +38,7 @@ from lab import extensions
 from lab.errors import RequestError, show, unknown
 from lab.radio.mobility import Place
 from lab.scenario import schema
-from lab.scenario.interfaces import SetEndpoint, SetInterfaceUp, roles_of, switchable
+from lab.scenario.interfaces import SetEndpoint, SetInterfaceUp, role_of, switchable
 from lab.scenario.movement import placeable, with_place
 from lab.scenario.schema import Scenario, StrategyChoice
 from lab.topologies import queues
@@ -530,21 +530,22 @@ def _checked_queue(scenario: Scenario, target: str, value: Any) -> Any:
 def _interfaces(scenario: Scenario) -> list[Target]:
     help = "false: its address is removed, and its subflows end; true: new ones are opened"
     of_endpoint = "backup: used while no other subflow can send; none: no subflow"
-    found, roles = switchable(scenario), roles_of(scenario)
-    return [
-        row
-        for (user, name), each in found.items()
-        for row in (
-            Target(f"iface.{user}.{name}.up", "switch", True, help=f"at {each.link}; {help}"),
-            Target(
-                f"endpoint.{user}.{name}",
-                "name",
-                roles.get((user, name), "subflow"),
-                choices=get_args(schema.Role),
-                help=f"at {each.link}; {of_endpoint}",
-            ),
+    rows = []
+    for (host, name), each in switchable(scenario).items():
+        rows.append(
+            Target(f"iface.{host}.{name}.up", "switch", True, help=f"at {each.link}; {help}")
         )
-    ]
+        if host in scenario.network.users:
+            rows.append(
+                Target(
+                    f"endpoint.{host}.{name}",
+                    "name",
+                    role_of(scenario.multipath, each, "subflow"),
+                    choices=get_args(schema.RoleOfUser),
+                    help=f"at {each.link}; {of_endpoint}",
+                )
+            )
+    return rows
 
 
 def _users(scenario: Scenario) -> list[Target]:

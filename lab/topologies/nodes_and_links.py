@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import chain, count
+from itertools import chain, count, product
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -35,6 +35,14 @@ class User(Part):
     id: Id
     subflows: Annotated[int, Field(ge=1, le=8)] = 1
     server: str = ""
+
+
+class Server(Part):
+    """A server whose links are interfaces, each with an address of its own. A server that is only
+    named has one address, whatever its links."""
+
+    id: Id
+    multihomed: bool = True
 
 
 class Wire(WithTrace):
@@ -92,12 +100,22 @@ class Params(Part):
     """
 
     users: tuple[User, ...] = Field(min_length=1, max_length=MOST_NODES)
-    servers: tuple[Id, ...] = Field(min_length=1, max_length=MOST_NODES)
+    servers: tuple[Id | Server, ...] = Field(min_length=1, max_length=MOST_NODES)
     switches: tuple[Id, ...] = Field((), max_length=MOST_NODES)
     links: tuple[Wire, ...] = Field(min_length=1, max_length=MOST_LINKS)
     multipath: tuple[Id, ...] | None = None
     read_from: tuple[ReadFile, ...] = ()
     notes: tuple[Text, ...] = ()
+
+    @property
+    def server_ids(self) -> tuple[str, ...]:
+        return tuple(each.id if isinstance(each, Server) else each for each in self.servers)
+
+    @property
+    def multihomed(self) -> frozenset[str]:
+        """The servers of which each link is an interface."""
+        found = (each for each in self.servers if isinstance(each, Server) and each.multihomed)
+        return frozenset(each.id for each in found)
 
     @model_validator(mode="after")
     def fits_together(self) -> Params:
@@ -113,7 +131,7 @@ def notes(params: BaseModel) -> tuple[str, ...]:
 
 
 def _problems(params: Params) -> Iterator[str]:
-    users, servers = [each.id for each in params.users], [*params.servers]
+    users, servers = [each.id for each in params.users], [*params.server_ids]
     names = Counter([*users, *servers, *params.switches])
     if twice := next((name for name, times in names.items() if times > 1), None):
         yield f"two nodes are called '{twice}': give each a name of its own"
@@ -147,8 +165,9 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
     s1 ==first== s1x1 -- s2, s1 ==second== s1x2 -- s2     several links between two switches
     s1 ==first== h2x -- h2, s2 ==second== h2x     a server with several links
 
-    A queue fills only between two switches, and only there a link is measured. A server has one
-    address, and therefore one link. The additional switches are named after the node beside them.
+    A queue fills only between two switches, and only there a link is measured. A server that is not
+    multihomed has one address, and therefore one link. The additional switches are named after the
+    node beside them.
     """
     return _Builder(params, rate_scale).topology()
 
@@ -159,7 +178,8 @@ class _Builder:
     def __init__(self, params: Params, rate_scale: float) -> None:
         self.params, self.rate_scale = params, rate_scale
         self.users = {each.id for each in params.users}
-        self.names = {*self.users, *params.servers, *params.switches}
+        self.of_each_link = self.users | params.multihomed  # hosts with an interface per link
+        self.names = {*self.users, *params.server_ids, *params.switches}
         self.added: list[str] = []
         self.links: list[Link] = []
         self.home: dict[str, str] = {}  # the first link of each user
@@ -169,12 +189,13 @@ class _Builder:
         shaped = {end for each in params.links if each.is_shaped for end in (each.a, each.b)}
         self.front = {
             server: self._front(server)
-            for server in params.servers
-            if of_server[server] > 1 or server in shaped or self._is_at_host(server)
+            for server in params.server_ids
+            if server not in params.multihomed
+            and (of_server[server] > 1 or server in shaped or self._is_at_host(server))
         }
 
     def _is_at_host(self, server: str) -> bool:
-        hosts = {*self.users, *self.params.servers}
+        hosts = {*self.users, *self.params.server_ids}
         return any(
             {each.a, each.b} <= hosts for each in self.params.links if server in (each.a, each.b)
         )
@@ -198,7 +219,7 @@ class _Builder:
     def topology(self) -> Topology:
         for link, id in zip(self.params.links, _link_ids(self.params.links), strict=True):
             self._add(link, id)
-        servers = self.params.servers
+        servers = self.params.server_ids
         users = tuple(
             Node(
                 each.id,
@@ -252,19 +273,21 @@ class _Builder:
 
     def _add(self, link: Wire, id: str) -> None:
         a, b = (self.front.get(end, end) for end in (link.a, link.b))
-        user = next((end for end in (a, b) if end in self.users), None)
-        access = id
-        if user and link.is_shaped:
-            middle = self._switch(user, sum(user in (each.a, each.b) for each in self.links) + 1)
-            access = f"{user}-{middle}"
-            self.links.append(Link(access, middle, user))
-            a, b = (middle if end == user else end for end in (a, b))
-        elif frozenset((link.a, link.b)) in self.several and not user:
+        hosts = [end for end in (a, b) if end in self.of_each_link]
+        access = dict.fromkeys(hosts, id)
+        if link.is_shaped or len(hosts) > 1:
+            for host in hosts:
+                links = sum(host in (each.a, each.b) for each in self.links)
+                middle = self._switch(host, links + 1)
+                access[host] = f"{host}-{middle}"
+                self.links.append(Link(access[host], middle, host))
+                a, b = (middle if end == host else end for end in (a, b))
+        if not hosts and frozenset((link.a, link.b)) in self.several:
             middle = self._switch(a, 1)
             self.links.append(Link(f"{middle}-{b}", middle, b))
             b = middle
-        if user:
-            self.home.setdefault(user, access)
+        for host in hosts:
+            self.home.setdefault(host, access[host])
         self.links.append(_shaped(link, id, a, b, self.rate_scale))
 
 
@@ -303,11 +326,10 @@ def _check_paths(topology: Topology) -> None:
     hops: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
     for user in topology.users:
         server = topology.server_of(user)
-        (front,) = every[server]
-        if front not in hops:
-            hops[front] = hops_to(every, front), hops_to(unlimited, front)
-        reached, without_limit = hops[front]
-        for switch in every[user]:
+        for front, switch in product(sorted(every[server]), every[user]):
+            if front not in hops:
+                hops[front] = hops_to(every, front), hops_to(unlimited, front)
+            reached, without_limit = hops[front]
             if switch not in reached:
                 raise RequestError(
                     f"topology nodes_and_links: no path leads from '{user}' over '{switch}' to its "

@@ -26,7 +26,7 @@ NodeKind = Literal["user", "server", "switch", "wifi", "lte"]
 Direction = Literal["ab", "ba"]  # of a link: from its end `a` to its end `b`, or back
 Directions = frozenset[Direction]
 BOTH: Directions = frozenset(("ab", "ba"))
-SUBNETS = {"server": "10.0.0", "wifi": "10.1.0", "lte": "10.2.0"}
+SUBNETS = {"wifi": "10.1.0", "lte": "10.2.0"}
 SECOND_RADIO = 3  # the subnet of a user's second WiFi interface is 10.3.0
 FIRST_WIRED = 16  # the subnets of a user's wired interfaces are 10.16.0, 10.17.0, ...
 
@@ -314,7 +314,7 @@ def wire(topology: Topology) -> Wiring:
     """Assign names, addresses and ports to all interfaces of a topology.
 
     Servers and users are each counted from 1. A host with number n has these addresses:
-    - a server: 10.0.0.n
+    - a server: 10.0.0.n, and 10.0.i.n on its further link number i
     - a user on WiFi: 10.1.0.n, and 10.3.0.n with its second radio
     - a user on LTE: 10.2.0.n
     - a user on a wired link: 10.(16+i).0.n on link number i of the user, counted from 0
@@ -378,6 +378,7 @@ class _Names:
         self.subflows = {node.id: node.subflows for node in topology.nodes}
         self.next_port = {node.id: count(1) for node in topology.nodes}
         self.next_wired = {user: count(FIRST_WIRED) for user in topology.users}
+        self.next_wired |= {server: count(0) for server in topology.ids("server")}
         self.next_radio = {node.id: count(0) for node in topology.nodes}
         self.aps = topology.ids("wifi")
         self.on_the_air = {
@@ -395,7 +396,8 @@ class _Names:
         host = ends[0]
         switch = link.b if host == link.a else link.a
         server = self.hosts[host] == "server"
-        subnet = SUBNETS["server"] if server else f"10.{next(self.next_wired[host])}.0"
+        number = next(self.next_wired[host])
+        subnet = f"10.0.{number}" if server else f"10.{number}.0"
         self._attach(host, subnet, self._port(host), switch, self._port(switch), link.id)
 
     def add_cell(self, cell: Cell) -> None:
@@ -532,12 +534,13 @@ def _steps_down(
 ) -> Iterator[Step]:
     """Yield each hop (a pair of neighbouring nodes) of all shortest paths from the user's server to
     the user."""
-    server = wiring.of(topology.server_of(user))[0]
-    yield server.node, server.switch
-    for interface in used(topology, wiring, user):
-        for switch in _may_attach_to(topology, interface):
-            yield from _between(neighbours, server.switch, switch)
-        yield interface.switch, user
+    own = wiring.of(topology.server_of(user))
+    for server in own if user in topology.multipath else own[:1]:
+        yield server.node, server.switch
+        for interface in used(topology, wiring, user):
+            for switch in _may_attach_to(topology, interface):
+                yield from _between(neighbours, server.switch, switch)
+            yield interface.switch, user
 
 
 def used(topology: Topology, wiring: Wiring, user: str) -> tuple[Interface, ...]:

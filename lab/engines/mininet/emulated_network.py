@@ -63,7 +63,9 @@ class EmulatedNetwork:
         self.topology, self.wiring = scenario.network, wire(scenario.network)
         self.ledger = Ledger()
         roles = Interfaces(scenario).roles
-        self.network = Network(self.topology, self.wiring, self.ledger, SCRATCH, roles)
+        self.network = Network(
+            self.topology, self.wiring, self.ledger, SCRATCH, roles, scenario.multipath
+        )
         self.host_agent: HostAgentProcess | None = None
         self.misleading: list[str] = []  # measurements of paths that make the run worthless
         running = RunningStrategy(scenario.strategy.name, scenario.strategy.params)

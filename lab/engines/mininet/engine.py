@@ -38,7 +38,7 @@ from lab.frame import Frame
 from lab.run.engine import Answer, Engine, Reported
 from lab.run.recorder import Recorder
 from lab.run.report import Report, mptcp_verdict
-from lab.scenario import targets
+from lab.scenario import subflows, targets
 from lab.scenario.engine_table import refuse
 from lab.scenario.interfaces import Interfaces, SetEndpoint, SetInterfaceUp
 from lab.scenario.schema import Scenario
@@ -63,6 +63,7 @@ class MininetEngine(Engine):
                 _check_kernel_opens_subflows(scenario, event.target.split(".")[1])
         for each in scenario.multipath.endpoints:
             _check_kernel_opens_subflows(scenario, each.host)
+        _check_limits(scenario)
 
     @classmethod
     def load_law(cls, path: Path, source: bytes) -> None:
@@ -180,7 +181,7 @@ class MininetEngine(Engine):
         return None
 
     def _set_interface(self, change: SetInterfaceUp | SetEndpoint) -> None:
-        _check_kernel_opens_subflows(self.scenario, change.user)
+        _check_kernel_opens_subflows(self.scenario, change.host)
         interface = self.interfaces.check(change, self.workload.now_s())
         if interface is None:
             return
@@ -382,6 +383,27 @@ def _check_kernel_opens_subflows(scenario: Scenario, user: str) -> None:
             f"interfaces of {user} on engine 'mininet': with more than {most} subflows, {user} "
             "opens none anew. Choose --engine sim, or fewer subflows"
         )
+
+
+def _check_limits(scenario: Scenario) -> None:
+    """Raise `RequestError` if the kernel's path manager would not open the subflows of a user: too
+    many, or with limits that the path manager of this lab does not have."""
+    topology, wiring, multipath = scenario.network, wire(scenario.network), scenario.multipath
+    most = userspace_path_manager.MAX_SUBFLOWS
+    by_lab = userspace_path_manager.hosts_that_need_it(topology, wiring)
+    for user in topology.multipath:
+        if user in by_lab and multipath.limits.subflows is not None:
+            raise RequestError(
+                f"multipath.limits.subflows on engine 'mininet': {user} has more than {most + 1} "
+                "addresses, and the lab opens all its subflows. Leave limits out"
+            )
+        opened = subflows.count(topology, wiring, multipath, user) - 1
+        if user not in by_lab and opened > most:
+            raise RequestError(
+                f"multipath.endpoints on engine 'mininet': {user} would open {opened} subflows "
+                f"beyond its first, and the kernel opens {most}. Write multipath: "
+                f"{{limits: {{subflows: {most}}}}}, or announce fewer addresses"
+            )
 
 
 def _told(line: Line) -> Answer | Reported | None:

@@ -402,7 +402,7 @@ class SimEngine(Engine):
         changed = self.interfaces.check(change, now_s)
         if changed is None:
             return
-        own = self.network.tables.wiring.of(change.user)  # at the user's present access points
+        own = self.network.tables.wiring.of(change.host)  # at the user's present access points
         interface = next(each for each in own if each.name == changed.name)
         if isinstance(change, SetEndpoint):
             joined = self.network.set_endpoint(interface, change.role)

@@ -156,9 +156,12 @@ class Network:
         for subflow in subflows:
             self._mark(subflow)
         for subflow in subflows[1:]:
-            if not self._opens(subflow.ends.user):
+            shut = [
+                each for each in (subflow.ends.user, subflow.ends.server) if not self._opens(each)
+            ]
+            if shut:
                 subflow.record.state = at.CLOSED
-                self._closed[subflow.ends.user].append((flow, subflow))
+                self._closed[shut[0]].append((flow, subflow))
         if c.state == at.OPENING:
             handshake.begin(self.w, subflows[0].record, self.now_ns)
         self.set_demand(flow, flow.rate_bps)
@@ -367,10 +370,10 @@ class Network:
             if subflow.path:
                 self._set_path(subflow)
 
-    # --- interfaces of users
+    # --- interfaces
 
     def set_interface(self, interface: Interface, up: bool) -> list[tuple[Flow, Subflow]]:
-        """Remove the addresses of a user's interface, or add them again. While it has none, nothing
+        """Remove the addresses of a host's interface, or add them again. While it has none, nothing
         passes it. Return the subflows that open now, with their flows.
 
         Raise `LabError` if a connection has no room for more subflows.
@@ -398,7 +401,7 @@ class Network:
             self._close_all(interface)
         elif opens:
             for _, subflow in self._subflows_at(interface):
-                self.set_backup(subflow, role == "backup")
+                self.set_backup(subflow, self._is_backup(subflow))
         return self._joins(joined)
 
     def _opens(self, interface: Interface) -> bool:
@@ -406,22 +409,28 @@ class Network:
 
     def _mark(self, subflow: Subflow) -> None:
         """Give a subflow that opens the backup flag of its endpoint (RFC 8684, section 3.2)."""
-        if self._roles.get(subflow.ends.user) == "backup":
+        if self._is_backup(subflow):
             subflow.record.backup = subflow.record.requested_backup = 1
+
+    def _is_backup(self, subflow: Subflow) -> bool:
+        """Return whether an endpoint at one of its ends makes the subflow a backup."""
+        roles = (self._roles.get(each) for each in (subflow.ends.user, subflow.ends.server))
+        return any(role in ("backup", "signal_backup") for role in roles)
 
     def _subflows_at(self, interface: Interface) -> list[tuple[Flow, Subflow]]:
         return [
             (flow, subflow)
             for flow in self._open_flows()
             for subflow in self.tables.subflows[flow.id]
-            if subflow.ends.user == interface and subflow.record.state != at.CLOSED
+            if interface in (subflow.ends.user, subflow.ends.server)
+            and subflow.record.state != at.CLOSED
         ]
 
     def _close_all(self, interface: Interface) -> None:
-        """Close the subflows of an interface if their connection has another one: at the user now,
-        and at the server when it hears of it over the other one (REMOVE_ADDR)."""
+        """Close the subflows of an interface if their connection has another one: at its host now,
+        and at the other end when it hears of it over the other one (REMOVE_ADDR)."""
         found = self._subflows_at(interface)
-        self._closed[interface] = [each for each in found if self._close(each[1])]
+        self._closed[interface] = [each for each in found if self._close(each[1], interface)]
 
     def _open_again(self, interface: Interface) -> list[tuple[Flow, Subflow]]:
         """Return the subflows of an interface that were closed, with their flows, and forget
@@ -436,8 +445,16 @@ class Network:
         return closed
 
     def _joins(self, closed: list[tuple[Flow, Subflow]]) -> list[tuple[Flow, Subflow]]:
-        """For each subflow that was closed, open a new one (MP_JOIN), and return these."""
-        return [(flow, self._join(flow, old)) for flow, old in closed]
+        """For each subflow that was closed, open a new one (MP_JOIN), and return these. If the
+        other end of one is shut, it waits until that is open."""
+        joined = []
+        for flow, old in closed:
+            shut = [each for each in (old.ends.user, old.ends.server) if not self._opens(each)]
+            if shut:
+                self._closed[shut[0]].append((flow, old))
+            else:
+                joined.append((flow, self._join(flow, old)))
+        return joined
 
     def replace_interface(self, old: Interface, new: Interface) -> None:
         """Let an interface that has moved to another access point be as it was: off, with the
@@ -459,9 +476,9 @@ class Network:
             if c.is_mptcp and c.state in (at.OPENING, at.ESTABLISHED) and not c.done_ns:
                 yield flow
 
-    def _close(self, subflow: Subflow) -> bool:
-        """Return whether the subflow closes. The first one of a connection that opens does not: its
-        SYN is repeated."""
+    def _close(self, subflow: Subflow, interface: Interface) -> bool:
+        """Return whether the subflow closes, because its interface is shut. The first one of a
+        connection that opens does not: its SYN is repeated."""
         s = subflow.record
         c = s.connection
         if s.state != at.ESTABLISHED:
@@ -474,9 +491,11 @@ class Network:
             if each.record.connection == c
             and each.record.state == at.ESTABLISHED
             and self._opens(each.ends.user)
+            and self._opens(each.ends.server)
         ]
         if rtts_ns:
-            heard_ns = 0 if c.is_upload else min(rtts_ns) // 2
+            is_at_sender = (interface == subflow.ends.user) == bool(c.is_upload)
+            heard_ns = 0 if is_at_sender else min(rtts_ns) // 2
             events.schedule(self.w, self.now_ns + heard_ns, s.removal)
         return bool(rtts_ns)
 

@@ -15,8 +15,9 @@ from lab.radio import lte, wifi
 from lab.radio.cell import Cell, Station
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
+from lab.scenario.subflows import Planned, planned
 from lab.topologies.queues import FIFO, Discipline, red
-from lab.topologies.topology import Interface, Link, Topology, Wiring, link_delay_ns, wire
+from lab.topologies.topology import Link, Topology, Wiring, link_delay_ns, wire
 
 FRAME_BYTES = 1514  # a full Ethernet frame
 TCP_PAYLOAD_BYTES = 1448  # of a full frame, with time stamps (RFC 7323)
@@ -259,12 +260,8 @@ class Tables:
 
     def _add_connection(self, flow: Flow) -> at.Connection:
         is_multipath, payload, ack = self._sizes(flow)
-        own = [
-            (each, address)
-            for each in self.wiring.of(flow.user)
-            for address in (each.address, *each.further)
-        ]
-        ends = own if is_multipath else own[:1]
+        ends = planned(self.topology, self.wiring, self.multipath, flow.user)
+        ends = ends if is_multipath else ends[:1]
         spare = JOINS if len(ends) > 1 else 0
         window = self._receive_window(payload)
         volume = flow.volume_bytes
@@ -301,8 +298,7 @@ class Tables:
             c.ask_bytes = flow.client.request_bytes + ack
         self.connections[flow.id], self.flows[flow.id] = c, flow
         self.subflows[flow.id] = self.present[flow.id] = [
-            self._add_subflow(c, n, flow, interface, address)
-            for n, (interface, address) in enumerate(ends)
+            self._add_subflow(c, n, flow, each) for n, each in enumerate(ends)
         ]
         return c
 
@@ -321,15 +317,16 @@ class Tables:
         return min(self.ring_size, _power_of_two(max(LEAST_RING, RINGS_PER_FILE * segments)))
 
     def joins_left(self, flow: Flow) -> int:
-        addresses = self.wiring.addresses(flow.user)
-        return JOINS + addresses - self.connections[flow.id].count
+        first = len(planned(self.topology, self.wiring, self.multipath, flow.user))
+        return JOINS + first - self.connections[flow.id].count
 
     def add_join(self, flow: Flow, old: Subflow) -> Subflow:
         """Add the records of one more subflow to a connection, between the ends of `old`. At most
         `JOINS` are possible."""
         c, ends = self.connections[flow.id], old.ends
+        between = Planned(ends.user, ends.flow.destination, ends.server)
         with self.make.group(self._groups[flow.id]):
-            new = self._add_subflow(c, c.count, flow, ends.user, ends.flow.destination)
+            new = self._add_subflow(c, c.count, flow, between)
         new.record.law_number = old.record.law_number
         c.count += 1
         self.subflows[flow.id].append(new)
@@ -370,14 +367,11 @@ class Tables:
             return True, MPTCP_PAYLOAD_BYTES, MPTCP_ACK_BYTES
         return False, TCP_PAYLOAD_BYTES, TCP_ACK_BYTES
 
-    def _add_subflow(
-        self, c: at.Connection, n: int, flow: Flow, interface: Interface, address: str
-    ) -> Subflow:
-        """Make subflow number `n` of connection `c`, which uses `address` of the user's
-        `interface`. It has no path until its connection starts."""
-        server = self.wiring.of(self.topology.server_of(flow.user))[0]
+    def _add_subflow(self, c: at.Connection, n: int, flow: Flow, ends: Planned) -> Subflow:
+        """Make subflow number `n` of connection `c`. It has no path until its connection starts."""
+        protocol = UDP if flow.protocol == "udp" else TCP
         towards_user = paths.Flow(
-            server.address, address, UDP if flow.protocol == "udp" else TCP, SERVER_PORT, flow.port
+            ends.server.address, ends.address, protocol, SERVER_PORT, flow.port
         )
         s = c.subflows[n]
         s.number, s.connection = n, c
@@ -394,7 +388,7 @@ class Tables:
         s.ring_size = c.ring_size
         s.segments = self.make.many(at.Segment, s.ring_size)
         s.transmissions_sent = self.make.many(at.Transmission, s.ring_size)
-        return Subflow(s, Ends(server, interface, towards_user), flow.direction)
+        return Subflow(s, Ends(ends.server, ends.user, towards_user), flow.direction)
 
 
 def _power_of_two(least: int) -> int:

@@ -11,6 +11,7 @@ from lab.engines.mininet.machine import ledger, shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network import host_setup, network
 from lab.errors import LabError
+from lab.scenario.schema import Multipath
 from lab.topologies import shared_bottleneck
 from lab.topologies.topology import Interface, wire
 
@@ -131,7 +132,10 @@ def test_a_missing_interface_is_an_error(host):
 def test_every_address_becomes_an_endpoint(host, commands):
     interface = Interface("ue1", "one", "10.16.0.1", "", "s1", "", "access1", ("10.16.0.2",))
     try:
-        netlink.inside(host, lambda: host_setup.endpoints((interface,), {}, same))
+        netlink.inside(
+            host,
+            lambda: host_setup.endpoints((interface,), {interface: "subflow"}, Multipath(), same),
+        )
     except LabError as problem:
         pytest.skip(f"needs a kernel with Multipath TCP: {problem}")
     assert commands[-1] == "ip mptcp endpoint add 10.16.0.2 id 2 dev one subflow"

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from machine import needs_root
@@ -15,9 +16,11 @@ from lab.engines.mininet.engine import MininetEngine
 from lab.engines.mininet.kernel import netlink, shaping, tcp_sockets
 from lab.engines.mininet.network import host_setup
 from lab.errors import RequestError
-from lab.scenario import loading
+from lab.scenario import loading, subflows
+from lab.scenario.interfaces import role_of
+from lab.scenario.schema import Multipath
 from lab.topologies import parallel_paths
-from lab.topologies.topology import wire
+from lab.topologies.topology import Interface, Link, wire
 
 MPTCP = 262
 TOPOLOGY = parallel_paths.build(parallel_paths.Params(paths=[{"rate_mbps": 1}] * 2))
@@ -132,10 +135,11 @@ def hosts(request):
         for each in OWN:
             lines += [f"link set to{each.name} up", f"route add {each.address} dev to{each.name}"]
         in_host(server, lines)
+        all_roles = dict.fromkeys(OWN, "subflow") | roles
         values = host_setup.settings([each.name for each in OWN])
         netlink.inside(user, lambda: host_setup.write_settings(values, list))
-        netlink.inside(user, lambda: host_setup.endpoints(OWN, roles, list))
-        netlink.inside(server, lambda: host_setup.endpoints((), {}, list))
+        netlink.inside(user, lambda: host_setup.endpoints(OWN, all_roles, Multipath(), list))
+        netlink.inside(server, lambda: host_setup.endpoints((), {}, Multipath(), list))
         yield user, server
 
 
@@ -149,7 +153,7 @@ def transfer(hosts):
 
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(netlink.inside(server, open_socket))
-        listener.bind((SERVER.address, 5001))
+        listener.bind(("", 5001))
         listener.listen()
         connection = stack.enter_context(netlink.inside(user, open_socket))
         connection.bind((FIRST.address, 0))
@@ -244,3 +248,73 @@ def test_an_endpoint_is_a_backup_for_a_while_and_then_removed(hosts, transfer):
         wanted = [FIRST.address] if after == "none" else both
         assert addresses_in_use(*transfer, wanted) == (wanted, wanted)
         assert shares(*transfer, 0.2).get(SECOND.address, (0, True))[1]
+
+
+# A server with two addresses, of which it announces one
+
+
+HOMES = [Interface("srv1", f"srv1-eth{n}", f"10.0.{n - 1}.1", "", "", "", "") for n in (1, 2)]
+
+
+def multipath(*flags, **limits):
+    ends = [{"host": "srv1", "interface": "eth2", "flags": ("signal",)}]
+    ends += [{"host": "ue1", "interface": "eth2", "flags": flags}] if flags else []
+    return Multipath.model_validate({"endpoints": tuple(ends), "limits": limits})
+
+
+@pytest.fixture
+def both_sides(hosts, request):
+    """A connection to a server that announces its second address, and the user's settings."""
+    user, server = hosts
+    settings = request.param
+    in_host(server, [f"addr add {HOMES[1].address}/32 dev lo", "mptcp endpoint flush"])
+    in_host(user, ["mptcp endpoint flush"])
+
+    def start(own, usual):
+        roles = {each: role_of(settings, each, usual) for each in own}
+        lines = []
+        host_setup.endpoints(own, roles, settings, lambda argv: lines.append(argv) or argv)
+        return lines
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(host_setup.socket, "if_nametoindex", lambda name: 1 if "srv" in name else 0)
+        netlink.inside(server, lambda: start(HOMES, "none"))
+    netlink.inside(user, lambda: start(OWN, "subflow"))
+    return settings
+
+
+def ends_in_use(connection, diagnoses, wanted):
+    """The pairs of addresses of the server's subflows, when they are `wanted`, or after 10 s."""
+    deadline = time.monotonic() + 10
+    while True:
+        assert connection.recv(1 << 16)
+        found = sorted((each.destination[0], each.source[0]) for each in diagnoses[1].sockets())
+        if found == wanted or time.monotonic() > deadline:
+            return found
+
+
+@needs_root
+@pytest.mark.parametrize(
+    "both_sides",
+    [
+        multipath(),
+        multipath("fullmesh"),
+        multipath(add_addr_accepted=0),
+        multipath("fullmesh", subflows=1),
+    ],
+    indirect=True,
+    ids=["one", "fullmesh", "none", "limited"],
+)
+def test_the_kernel_opens_the_subflows_that_are_planned(both_sides, hosts, request):
+    topology = replace(TOPOLOGY, links=(*TOPOLOGY.links, Link("further", "s1", "srv1")))
+    plan = subflows.planned(topology, wire(topology), both_sides, "ue1")
+    wanted = sorted((each.address, each.server.address) for each in plan)
+    transfer = request.getfixturevalue("transfer")
+    assert ends_in_use(*transfer, wanted) == wanted
+    if both_sides.limits.add_addr_accepted and both_sides.limits.subflows is None:
+        left = [each for each in wanted if each[1] == HOMES[0].address]
+        in_host(hosts[1], list(host_setup.take_down(HOMES[1], HOMES, "signal"))[1:])
+        assert ends_in_use(*transfer, left) == left
+        lines = [f"mptcp endpoint add {HOMES[1].address} id 2 dev lo signal"]
+        in_host(hosts[1], lines)
+        assert ends_in_use(*transfer, wanted) == wanted

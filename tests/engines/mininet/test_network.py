@@ -8,6 +8,7 @@ from lab.engines.mininet.machine import open_vswitch, shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network.network import Network, _pair
 from lab.scenario import loading
+from lab.scenario.schema import Multipath
 from lab.topologies.topology import wire
 
 
@@ -27,7 +28,7 @@ class Net(dict):
 @pytest.fixture
 def network(load_testbed, tmp_path):
     topology = load_testbed().network
-    made = Network(topology, wire(topology), Ledger(tmp_path / "ledger"), tmp_path, {})
+    made = Network(topology, wire(topology), Ledger(tmp_path / "ledger"), tmp_path, {}, Multipath())
     made._net = Net({node.id: Node(1000 + n) for n, node in enumerate(topology.nodes)})
     return made
 
@@ -66,7 +67,9 @@ def test_what_will_be_made_is_recorded_bridges_last(network):
 
 def test_without_wifi_nothing_of_hostapd_is_recorded(tmp_path, monkeypatch):
     topology = loading.load("two_paths").network
-    wired = Network(topology, wire(topology), Ledger(tmp_path / "ledger"), tmp_path, {})
+    wired = Network(
+        topology, wire(topology), Ledger(tmp_path / "ledger"), tmp_path, {}, Multipath()
+    )
     monkeypatch.setattr(wired, "pid", lambda _host: 1)
     wired._record()
     assert "hostapd" not in str(wired.ledger.entries())

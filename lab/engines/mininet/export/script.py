@@ -25,7 +25,7 @@ from lab.radio.cell import Cell
 from lab.scenario import engine_table
 from lab.scenario.flows import scaled_traffic
 from lab.scenario.interfaces import Interfaces
-from lab.scenario.schema import SELF_PACED, Scenario, Traffic
+from lab.scenario.schema import SELF_PACED, Limits, Scenario, Traffic
 from lab.topologies.queues import FIFO
 from lab.topologies.topology import (
     AS_THE_LINK,
@@ -103,6 +103,8 @@ def refuse(scenario: Scenario, wiring: Wiring) -> None:
         reason = "a link has another queue than fifo, which a link of Mininet cannot have"
     elif len(radios) > len(set(radios)):
         reason = "a user has two radios"
+    elif any(len(wiring.of(server)) > 1 for server in topology.ids("server")):
+        reason = "a server has several interfaces, which announce their addresses"
     elif userspace_path_manager.hosts_that_need_it(topology, wiring):
         most = userspace_path_manager.MAX_SUBFLOWS + 1
         reason = f"its users have more than {most} subflows, which need this lab's own path manager"
@@ -160,6 +162,9 @@ LEFT_OUT: dict[str, Callable[[Scenario], str]] = {
     ),
     "multipath.server_enabled": lambda each: (
         "" if each.multipath.server_enabled else "The servers accept Multipath TCP here."
+    ),
+    "multipath.limits": lambda each: (
+        "" if each.multipath.limits == Limits() else "The limits of subflows are left out."
     ),
     "multipath.ecn": lambda each: "No host uses ECN here." if each.multipath.ecn else "",
     "multipath.expected_by": lambda each: (

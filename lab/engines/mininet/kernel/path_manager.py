@@ -14,8 +14,14 @@ ADDRESS, ADD_ADDRESSES, SUBFLOWS, TOKEN, REMOTE = 1, 2, 3, 4, 6
 EVENTS, ESTABLISHED = "mptcp_pm_events", 2  # linux/mptcp.h
 EVENT_TOKEN, EVENT_SERVER, EVENT_PORT = 1, 7, 10
 FAMILY, ADDRESS_ID, IPV4, PORT, FLAGS, INTERFACE = 1, 2, 3, 5, 6, 7
-SUBFLOW, BACKUP = 1 << 1, 1 << 2
-ENDPOINT_FLAGS = {"subflow": "subflow", "backup": "subflow backup"}  # of `ip mptcp endpoint`
+BACKUP = 1 << 2
+FLAG_BITS = {"signal": 1 << 0, "subflow": 1 << 1, "backup": BACKUP, "fullmesh": 1 << 3}
+ENDPOINT_FLAGS = {  # of `ip mptcp endpoint`
+    "subflow": "subflow",
+    "backup": "subflow backup",
+    "signal": "signal",
+    "signal_backup": "signal backup",
+}
 NESTED = 0x8000
 
 
@@ -40,7 +46,7 @@ class PathManager:
     There are two modes:
 
     - The kernel opens subflows: each connection gets one subflow from every MPTCP endpoint, which
-      is a local address. Use `limit`, `add` and `set_backup`.
+      is a local address, or announces it. Use `limit`, `add` and `set_backup`.
     - A program opens each subflow by itself (net.mptcp.pm_type=1). Use `create` and
       `set_subflow_backup`. In this mode the kernel accepts subflows of a peer only while a listener
       is open (`listen`).
@@ -61,13 +67,13 @@ class PathManager:
             b"".join(attribute(kind, struct.pack("=I", number)) for kind, number in numbers),
         )
 
-    def add(self, address: str, ident: int, interface: int, backup: bool) -> None:
-        """Add an MPTCP endpoint: each connection then opens a subflow from this local address.
+    def add(self, address: str, ident: int, interface: int, words: str) -> None:
+        """Add an MPTCP endpoint with the flags in `words`, such as "subflow backup".
 
         `ident` is the MPTCP address ID of `address`, and `interface` the number of the interface
-        that has it. The subflow is a backup if `backup` is True.
+        that has it.
         """
-        flags = SUBFLOW | (BACKUP if backup else 0)
+        flags = sum(FLAG_BITS[word] for word in words.split())
         place = (
             attribute(ADDRESS_ID, bytes([ident]))
             + attribute(FLAGS, struct.pack("=I", flags))

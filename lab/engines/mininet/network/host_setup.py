@@ -23,7 +23,8 @@ from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.programs.userspace_path_manager import MAX_SUBFLOWS
 from lab.errors import LabError
-from lab.scenario.schema import Role
+from lab.scenario.interfaces import endpoint_of
+from lab.scenario.schema import Multipath, Role
 from lab.topologies.topology import Interface, Wiring
 
 SOCKET_BUFFERS = "10240 87380 16777216"  # minimum, default, maximum [bytes], as in Mininet
@@ -101,6 +102,11 @@ def addresses(interfaces: tuple[Interface, ...]) -> Iterator[str]:
     yield _route_of_all(interfaces)
 
 
+def flags(role: Role, is_fullmesh: bool = False) -> str:
+    """Return the flags of `ip mptcp endpoint` for a role; "" for none."""
+    return " ".join([ENDPOINT_FLAGS.get(role, ""), *(["fullmesh"] if is_fullmesh else [])]).strip()
+
+
 def take_down(interface: Interface, interfaces: tuple[Interface, ...], role: Role) -> Iterator[str]:
     """Yield the `ip -batch` lines that remove the addresses of one of a host's interfaces.
 
@@ -113,8 +119,14 @@ def take_down(interface: Interface, interfaces: tuple[Interface, ...], role: Rol
                 yield f"mptcp endpoint delete id {ident}"
 
 
-def bring_up(interface: Interface, interfaces: tuple[Interface, ...], role: Role) -> Iterator[str]:
-    """Yield the `ip -batch` lines that undo `take_down`. The kernel then opens subflows (MP_JOIN).
+def bring_up(
+    interface: Interface,
+    interfaces: tuple[Interface, ...],
+    role: Role,
+    is_fullmesh: bool = False,
+) -> Iterator[str]:
+    """Yield the `ip -batch` lines that undo `take_down`. The kernel then opens subflows (MP_JOIN),
+    or announces the addresses (ADD_ADDR).
 
     With the address of the first interface, the kernel has also removed the route of packets
     without a source address.
@@ -122,13 +134,17 @@ def bring_up(interface: Interface, interfaces: tuple[Interface, ...], role: Role
     for _, each, address in _endpoints(interfaces):
         if each == interface:
             yield f"addr add {address}/32 dev {each.name}"
-    yield from endpoint_changes(interface, interfaces, "none", role)
+    yield from endpoint_changes(interface, interfaces, "none", role, is_fullmesh)
     if interface == interfaces[0]:
         yield _route_of_all(interfaces)
 
 
 def endpoint_changes(
-    interface: Interface, interfaces: tuple[Interface, ...], before: Role, role: Role
+    interface: Interface,
+    interfaces: tuple[Interface, ...],
+    before: Role,
+    role: Role,
+    is_fullmesh: bool = False,
 ) -> Iterator[str]:
     """Yield the `ip -batch` lines that change the MPTCP endpoints of one of a host's interfaces.
 
@@ -143,7 +159,8 @@ def endpoint_changes(
         if role == "none":
             yield f"mptcp endpoint delete id {ident}"
         elif before == "none":
-            yield f"mptcp endpoint add {address} id {ident} dev {each.name} {ENDPOINT_FLAGS[role]}"
+            words = flags(role, is_fullmesh)
+            yield f"mptcp endpoint add {address} id {ident} dev {each.name} {words}"
         else:
             yield f"mptcp endpoint change id {ident} {'backup' if role == 'backup' else 'nobackup'}"
 
@@ -210,27 +227,32 @@ def _ethtool(control: socket.socket, interface: str, command: int, value: int) -
 
 
 def endpoints(
-    interfaces: tuple[Interface, ...], roles: Mapping[Interface, Role], enter: Enter
+    interfaces: tuple[Interface, ...],
+    roles: Mapping[Interface, Role],
+    multipath: Multipath,
+    enter: Enter,
 ) -> None:
     """Configure the kernel's MPTCP path manager in the network namespace of the calling thread.
 
-    Each address of `interfaces` becomes an MPTCP endpoint: every connection opens a subflow from
-    this address, or what `roles` says. A server opens no subflows, so its `interfaces` are empty.
-    A connection may have `MAX_SUBFLOWS` subflows in addition to its first. `enter` only serves to
-    record the equivalent shell commands.
+    Each address of `interfaces` becomes an MPTCP endpoint, for what `roles` says: every connection
+    opens a subflow from this address, or announces it. `multipath` has further flags and the
+    limits. `enter` only serves to record the equivalent shell commands.
     """
-    manager = PathManager()
+    manager, limits = PathManager(), multipath.limits
+    subflows = MAX_SUBFLOWS if limits.subflows is None else limits.subflows
+    accepted = limits.add_addr_accepted
     try:
-        limits = ["subflow", str(MAX_SUBFLOWS), "add_addr_accepted", "0"]
-        shell.journal_command(enter(["ip", "mptcp", "limits", "set", *limits]))
-        manager.limit(MAX_SUBFLOWS)
+        words = ["subflow", str(subflows), "add_addr_accepted", str(accepted)]
+        shell.journal_command(enter(["ip", "mptcp", "limits", "set", *words]))
+        manager.limit(subflows, accepted)
         for ident, each, address in _endpoints(interfaces):
-            role = roles.get(each, "subflow")
-            if role == "none":
+            said = endpoint_of(multipath, each)
+            own = flags(roles[each], said is not None and said.is_fullmesh)
+            if not own:
                 continue
-            endpoint = [address, "id", str(ident), "dev", each.name, *ENDPOINT_FLAGS[role].split()]
+            endpoint = [address, "id", str(ident), "dev", each.name, *own.split()]
             shell.journal_command(enter(["ip", "mptcp", "endpoint", "add", *endpoint]))
-            manager.add(address, ident, socket.if_nametoindex(each.name), role == "backup")
+            manager.add(address, ident, socket.if_nametoindex(each.name), own)
     finally:
         manager.close()
 

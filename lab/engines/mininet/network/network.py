@@ -27,7 +27,8 @@ from lab.engines.mininet.network.host_setup import KeptNamespaces
 from lab.engines.mininet.network.real_medium import RealMedium
 from lab.engines.mininet.network.wifi import Target
 from lab.engines.mininet.programs import userspace_path_manager
-from lab.scenario.schema import Role
+from lab.scenario.interfaces import endpoint_of
+from lab.scenario.schema import Multipath, Role
 from lab.topologies.topology import Interface, Topology, Wiring, radio_port
 
 PREFIX_LENGTH = 8  # all addresses are in 10.0.0.0/8
@@ -46,6 +47,7 @@ class Network:
         ledger: Ledger,
         scratch: Path,
         roles: Mapping[Interface, Role],
+        multipath: Multipath,
     ) -> None:
         """Prepare a network.
 
@@ -53,11 +55,11 @@ class Network:
 
         `wiring` lists the interfaces and ports of the topology. `ledger` records everything that is
         made, so that the clean-up removes it. `roles` says what the MPTCP endpoints of interfaces
-        are for. hostapd's files are written into the folder
-        `scratch`.
+        are for, where it is not the usual, and `multipath` has their limits. hostapd's files are
+        written into the folder `scratch`.
         """
         self.topology, self.wiring, self.ledger, self.scratch = topology, wiring, ledger, scratch
-        self._roles = roles
+        self._roles, self._multipath = roles, multipath
         self._net: Any = None
         self.medium: RealMedium | None = None
         self._moved_radios: list[wifi.Moved] = []
@@ -133,16 +135,25 @@ class Network:
     def set_interface(self, interface: Interface, up: bool, role: Role) -> None:
         """Remove the addresses and MPTCP endpoints of an interface of a host, or add them again.
         `role` says what the endpoints are for."""
-        change = host_setup.bring_up if up else host_setup.take_down
-        lines = change(interface, self.wiring.of(interface.node), role)
+        own = self.wiring.of(interface.node)
+        lines = (
+            host_setup.bring_up(interface, own, role, self._is_fullmesh(interface))
+            if up
+            else host_setup.take_down(interface, own, role)
+        )
         doing = f"switch {interface.name} {'on' if up else 'off'}"
         self.run(interface.node, ["ip", "-batch", "-"], doing, stdin=shaping.batch(lines))
 
     def set_endpoint(self, interface: Interface, before: Role, role: Role) -> None:
         """Change what the MPTCP endpoints of an interface of a host are for."""
-        lines = host_setup.endpoint_changes(interface, self.wiring.of(interface.node), before, role)
+        own, is_fullmesh = self.wiring.of(interface.node), self._is_fullmesh(interface)
+        lines = host_setup.endpoint_changes(interface, own, before, role, is_fullmesh)
         doing = f"let {interface.name} open {role}"
         self.run(interface.node, ["ip", "-batch", "-"], doing, stdin=shaping.batch(lines))
+
+    def _is_fullmesh(self, interface: Interface) -> bool:
+        said = endpoint_of(self._multipath, interface)
+        return said is not None and said.is_fullmesh
 
     def connect_controller(self) -> None:
         open_vswitch.connect_controller(self.wiring.dpid)
@@ -307,8 +318,11 @@ class Network:
         def configure() -> None:
             host_setup.write_settings(settings, enter)
             host_setup.without_offloads(names, enter)
-            if not userspace and (multipath or host in self.topology.ids("server")):
-                host_setup.endpoints(interfaces if multipath else (), self._roles, enter)
+            is_server = host in self.topology.ids("server")
+            if not userspace and (multipath or is_server):
+                usual: Role = "none" if is_server else "subflow"
+                roles = {each: self._roles.get(each, usual) for each in interfaces}
+                host_setup.endpoints(interfaces, roles, self._multipath, enter)
 
         netlink.inside(self.pid(host), configure)
 

@@ -17,7 +17,7 @@ from controller import units
 from controller.paths import shortest
 from lab.radio import wifi
 from lab.radio.cell import Cell, Station
-from lab.topologies.topology import BOTH, Direction, Interface, Link, Topology, link_delay_ns
+from lab.topologies.topology import BOTH, Direction, Interface, Link, Topology, link_delay_ns, wire
 
 PACKETS = 100  # at most, in a burst that measures a rate
 LEAST_PACKETS, BURST_S = 25, 1.0
@@ -161,8 +161,9 @@ def _links_to(topology: Topology, server: str, interface: Interface) -> list[Lin
     for link in topology.links:
         neighbours[link.a].add(link.b)
         neighbours[link.b].add(link.a)
-    for user in topology.users:
-        neighbours[user] = set()  # a user forwards nothing
+    for host in topology.ids("user", "server"):
+        neighbours[host] = set()  # a host forwards nothing
+    neighbours[server] = {wire(topology).of(server)[0].switch}
     path = shortest(neighbours, server, interface.switch)[0]
     own = [link for link in topology.links if link.id == interface.link]
     return [*(links[frozenset(ends)] for ends in pairwise(path)), *own]

@@ -17,6 +17,7 @@ from lab.engines.mininet.traffic.sampler import (
     single_path,
 )
 from lab.run.report import ExchangeReport, MptcpCheck
+from lab.scenario import subflows
 from lab.scenario.clients import Done
 from lab.scenario.flows import (
     PAUSED_BPS,
@@ -46,7 +47,7 @@ class Workload:
     ) -> None:
         self.topology, self.wiring = scenario.network, wiring
         self.programs, self.sampler = programs, sampler
-        self._by_window = scenario.multipath.by_window
+        self._multipath, self._by_window = scenario.multipath, scenario.multipath.by_window
         self.receive_buffer_bytes = scenario.multipath.receive_buffer_kb * 1000
         self._cc: str | None = None  # of all connections, if it was changed during the run
         self._acts = schedule(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
@@ -180,7 +181,7 @@ class Workload:
                 len(each.subflows),
                 len(each.subflows)
                 if each.opened.is_one_of_many
-                else self.wiring.addresses(each.opened.user),
+                else self._subflows(each.opened.user),
             )
             for each in connections
             if each.opened.multipath
@@ -251,6 +252,9 @@ class Workload:
         server = self.topology.server_of(flow.user)
         return [flow.user, server] if flow.protocol == "udp" else [flow.user]
 
+    def _subflows(self, user: str) -> int:
+        return subflows.count(self.topology, self.wiring, self._multipath, user)
+
     def _is_multipath(self, flow: Flow) -> bool:
         return flow.user in self.topology.multipath and flow.protocol == "tcp"
 
@@ -280,7 +284,7 @@ class Workload:
         found = {
             name: count for answer in answers.values() for name, count in answer["subflows"].items()
         }
-        wanted = {flow.id: self.wiring.addresses(flow.user) - 1 for flow in flows}
+        wanted = {flow.id: self._subflows(flow.user) - 1 for flow in flows}
         return {
             name: want - have
             for name, want in wanted.items()
