@@ -2,7 +2,8 @@
 run measures, so their digests belong to it.
 
 Python reports every opened file to an audit hook. A file counts if a function of a watched file is
-on the stack then. The lab's own modules, installed packages and devices do not count.
+on the stack then. What the code could read in another way (`UNSEEN`) is refused. The lab's own
+modules, installed packages and devices do not count.
 """
 
 from __future__ import annotations
@@ -27,6 +28,14 @@ Digests = Mapping[str, str]  # SHA-256 of files, by path
 PACKAGES = tuple(
     {f"{sysconfig.get_path(each)}{os.sep}" for each in ("stdlib", "platstdlib", "purelib")}
 )
+LIBRARY = f"{sysconfig.get_path('stdlib')}{os.sep}"
+UNSEEN = {  # events that Python reports, by which code reads what no digest shows
+    **dict.fromkeys(
+        ("subprocess.Popen", "os.system", "os.posix_spawn", "os.exec"), "it starts a program"
+    ),
+    "socket.connect": "it connects to another program",
+    "sqlite3.connect": "it opens a database",
+}
 _watched: set[str] = set()  # paths of users' files, as tracebacks name them
 _hooked = False
 
@@ -93,7 +102,14 @@ def short_names(paths: Iterable[str]) -> dict[str, str]:
 
 
 def _hear(event: str, details: tuple[Any, ...]) -> None:
-    if event != "open" or not _thread.collectors or _thread.is_noting:
+    if not _thread.collectors or _thread.is_noting:
+        return
+    if event in UNSEEN and _is_done_by_watched(sys._getframe(1)):
+        raise PermissionError(
+            f"{UNSEEN[event]}, and the lab cannot see what it reads there. Write what you need "
+            "into a file, and read that"
+        )
+    if event != "open":
         return
     path, mode, flags = details
     if not isinstance(path, str | bytes | os.PathLike) or not _is_reading(mode, flags):
@@ -119,6 +135,13 @@ def _is_called_by_watched(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _is_done_by_watched(frame: FrameType | None) -> bool:
+    """Return whether watched code does something itself, or with the standard library only."""
+    while frame is not None and frame.f_code.co_filename.startswith(LIBRARY):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename in _watched
 
 
 def _note(path: str) -> None:

@@ -236,3 +236,31 @@ def test_a_file_that_build_opens_is_kept_and_missed(tmp_path):
     assert "doorway.py, line 19: FileNotFoundError: " in said
     assert f"That run read {path.parent}/rates.txt, which is not on this machine" in said
     assert f"a copy is {run}/inputs/rates.txt. As a parameter of type Path, it would be" in said
+
+
+@pytest.mark.parametrize(
+    ("reads", "wrong"),
+    [
+        ("subprocess.run(['cat', 'rates.txt'])", "it starts a program"),
+        ("subprocess.check_output('cat rates.txt', shell=True)", "it starts a program"),
+        ("os.system('true')", "it starts a program"),
+        ("socket.create_connection(('127.0.0.1', 9))", "it connects to another program"),
+        ("sqlite3.connect('rates.db')", "it opens a database"),
+    ],
+)
+def test_what_no_digest_shows_is_refused_with_file_and_line(reads, wrong, tmp_path):
+    module = reads.partition(".")[0]
+    text = TOPOLOGY.replace("    nodes =", f"    {reads}\n    nodes =", 1)
+    path = scenario(tmp_path / "my", f"import {module}\n{text}")
+    with pytest.raises(RequestError, match=rf"doorway.py, line \d+: .*{wrong}.*a file, and read"):
+        loading.load(str(path), may_run_code=True)
+
+
+def test_packages_may_do_so(tmp_path):
+    """Some start programs while they are imported, to learn what the machine is."""
+    package = tmp_path / "site" / "asking"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("import subprocess\nsubprocess.run(['true'])\n")
+    line = f"    import sys; sys.path.append({str(package.parent)!r}); import asking\n    nodes ="
+    path = scenario(tmp_path / "my", TOPOLOGY.replace("    nodes =", line, 1))
+    loading.load(str(path), may_run_code=True)

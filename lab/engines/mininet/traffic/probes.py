@@ -152,7 +152,7 @@ def _on_link_ms(link: Link, transmission_ns: Mapping[str, int]) -> float:
 
 
 def _links_to(topology: Topology, server: str, interface: Interface) -> list[Link]:
-    """Return the links of a shortest path from a server to an interface.
+    """Return the links of a shortest path from the first address of a server to an interface.
 
     The link of the interface itself is included.
     """
@@ -163,8 +163,8 @@ def _links_to(topology: Topology, server: str, interface: Interface) -> list[Lin
         neighbours[link.b].add(link.a)
     for host in topology.ids("user", "server"):
         neighbours[host] = set()  # a host forwards nothing
-    neighbours[server] = {wire(topology).of(server)[0].switch}
-    path = shortest(neighbours, server, interface.switch)[0]
+    first = wire(topology).of(server)[0].switch
+    path = server, *shortest(neighbours, first, interface.switch)[0]
     own = [link for link in topology.links if link.id == interface.link]
     return [*(links[frozenset(ends)] for ends in pairwise(path)), *own]
 
