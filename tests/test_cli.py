@@ -24,6 +24,7 @@ __all__ = ["lab"]
         "strategies",
         "cc",
         "topologies",
+        "kinds",
         "params meter_throttling",
         "targets testbed_wifi_lte",
     ],

@@ -12,7 +12,7 @@ import click
 from lab import metrics
 from lab.cli.own_files import with_option
 from lab.results.tables import markdown_table, text_table
-from lab.scenario import catalogue
+from lab.scenario import catalogue, kinds
 from lab.scenario.catalogue import Row
 from lab.worksheets import drafting
 from lab.worksheets import loading as worksheet_loading
@@ -65,6 +65,17 @@ def cc(as_json: bool) -> None:
 def topologies(as_json: bool) -> None:
     """List the kinds of topology and their parameters."""
     show(catalogue.topology_rows(), ("kind", "help", "params"), as_json)
+
+
+@listing.command(name="kinds")
+@as_json_option
+@with_option
+def kind_rows(as_json: bool) -> None:
+    """List the kinds of networks, links, queues and traces.
+
+    Also list the engines that have them.
+    """
+    show(kinds.rows(), ("part", "kind", "engines", "help"), as_json)
 
 
 @listing.command()

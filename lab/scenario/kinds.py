@@ -1,0 +1,52 @@
+"""What the networks of scenarios consist of, and which engines have it."""
+
+from __future__ import annotations
+
+from lab.scenario.catalogue import Row, topology_rows
+from lab.scenario.engine_table import ENGINES
+
+ONLY = {("air", "wmediumd"): ["mininet"]}  # all others are in every engine
+AIRS = {
+    "cell": "the lab's model of a WiFi channel",
+    "wmediumd": "a program that models 802.11 frame by frame (topology.air of wifi_lte)",
+}
+LINKS = {
+    "rate_mbps": "of each direction; without it, nothing limits the link",
+    "delay_ms": "one way",
+    "jitter_ms": "uniform around the delay; packets keep their order",
+    "loss": "of packets in the direction of data",
+    "loss_both": "of packets in both directions",
+    "trace": "a file that rate, delay and loss follow",
+    "queue": "which packets are dropped",
+    "up": "what the direction away from the users has of its own, a trace too",
+    "down": "what the direction towards the users has of its own, a trace too",
+}
+QUEUES = {
+    "fifo": "drops what arrives while it is full",
+    "codel": "drops while all packets of an interval waited too long (RFC 8289)",
+    "fq_codel": "the same, with a queue for each flow (RFC 8290)",
+    "red": "drops at random, the more often the longer it has been on average",
+}
+TRACES = {
+    "mahimahi": "a line for each packet that can be delivered, its time in ms",
+    "csv": "columns t_s and any of rate_mbps, delay_ms and loss",
+}
+OWN_FILE = "A topology in a Python file of your own. Write 'topology: {file: FILE.py, ...}'."
+
+
+def rows() -> list[Row]:
+    """Return one row per kind of network, model of the air, key of a link, kind of queue and format
+    of a trace."""
+    networks = {str(each["kind"]): str(each["help"]) for each in topology_rows()}
+    found = {
+        "network": networks | {"file": OWN_FILE},
+        "air": AIRS,
+        "link": LINKS,
+        "queue": QUEUES,
+        "trace": TRACES,
+    }
+    return [
+        {"part": part, "kind": kind, "engines": ONLY.get((part, kind), list(ENGINES)), "help": text}
+        for part, kinds in found.items()
+        for kind, text in kinds.items()
+    ]
