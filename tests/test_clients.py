@@ -11,7 +11,7 @@ from lab.errors import RequestError
 from lab.scenario import loading
 from lab.scenario.clients import NEVER_S, ClientSpec, make
 from lab.scenario.flows import scaled_traffic, schedule
-from lab.scenario.schema import Traffic
+from lab.scenario.traffic import Traffic
 
 CHAIN = {"kind": "parallel_paths", "paths": [{"rate_mbps": 20, "delay_ms": 5}]}
 
@@ -19,6 +19,13 @@ CHAIN = {"kind": "parallel_paths", "paths": [{"rate_mbps": 20, "delay_ms": 5}]}
 def rpc(**more):
     values = {"kind": "rpc", "seed": "1/ue1-1/rpc", "end_s": None, "request_bytes": 300}
     values |= {"answer_bytes": 5000, "think_s": 1.0, "requests_per_s": None}
+    return make(ClientSpec(**(values | more)))
+
+
+def web(**more):
+    values = {"kind": "web", "seed": "1/ue1-1/web", "end_s": None, "request_bytes": 300}
+    values |= {"answer_bytes": 1, "think_s": 1.0, "requests_per_s": None, "connections": 3}
+    values |= {"objects": 10, "sizes_kb": ((10, 0.0), (10, 0.5), (100, 1.0))}
     return make(ClientSpec(**(values | more)))
 
 
@@ -87,15 +94,67 @@ def test_the_same_seed_gives_the_same_requests_and_another_does_not():
     assert first == again != other
 
 
+def test_a_page_begins_with_one_object_and_goes_on_over_all_connections():
+    client = web()
+    (first,) = client.begin(2.0)
+    assert first.connection == 0
+    asks = client.answered(3.0, first)
+    assert [ask.connection for ask in asks] == [0, 1, 2]
+    (following,) = client.answered(3.5, asks[1])
+    assert following.connection == 1
+
+
+@pytest.mark.parametrize(("objects", "connections"), [(1, 6), (2, 6), (5, 1), (50, 3)])
+def test_a_page_is_complete_with_its_last_object(objects, connections):
+    client = web(objects=objects, connections=connections)
+    asks, seen = client.begin(0.0), []
+    for n in range(1, objects + 1):
+        seen.append(asks.pop(0))
+        assert client.done == []
+        asks += client.answered(float(n), seen[-1])
+    assert asks == []
+    ((at_s, end_s, size),) = client.take_done()
+    assert (at_s, end_s) == (0, objects)
+    assert size == sum(ask.answer_bytes for ask in seen)
+    assert client.waiting == []
+
+
+def test_pages_follow_after_a_pause_and_have_sizes_of_their_own():
+    done = played(web(think_s=0.4), 3000)
+    pauses = [b.at_s - a.end_s for a, b in pairwise(done)]
+    assert sum(pauses) / len(pauses) == pytest.approx(0.4, rel=0.07)
+    mean_bytes = sum(each.size_bytes for each in done) / len(done)
+    assert mean_bytes == pytest.approx(10 * 1000 * (5 + 27.5), rel=0.05)
+    assert len({each.size_bytes for each in done}) > 0.9 * len(done)
+
+
+@pytest.mark.parametrize("think_s", [0, 0.5])
+def test_a_browser_opens_no_page_after_its_end(think_s):
+    client = web(end_s=5.0, think_s=think_s)
+    done = played(client, 60)
+    assert 3.5 < max(each.at_s for each in done) < 5
+    assert client.waiting == []
+
+
+def test_an_entry_of_web_has_connections_that_share_a_client():
+    entry = Traffic(user="a", kind="web", sizes=((9, 1.0),), connections=3, parallel=2)
+    flows = [act.flow for act in schedule([Traffic(user="a"), entry], 4, 60)]
+    flows = sorted((flow for flow in flows if flow.client), key=lambda each: each.id)
+    assert [flow.place for flow in flows] == [0, 1, 2, 0, 1, 2]
+    first, second = {flow.client for flow in flows[:3]}, {flow.client for flow in flows[3:]}
+    assert len(first) == len(second) == 1
+    assert first != second
+
+
 def test_an_entry_of_rpc_makes_one_client_for_each_connection():
     entry = Traffic(user="a", kind="rpc", answer_kb=20, think_s=0.5, parallel=3, stop_s=9)
     flows = [act.flow for act in schedule([entry], 4, 60)]
     assert [flow.id for flow in flows] == ["a-1", "a-2", "a-3"]
     assert all(flow.warm and flow.volume_bytes is None for flow in flows)
     assert len({flow.client.seed for flow in flows}) == 3
-    assert {flow.client._replace(seed="") for flow in flows} == {
-        ClientSpec("rpc", "", 9.0, 300, 20_000, 0.5, None)
-    }
+    (spec,) = {flow.client._replace(seed="") for flow in flows}
+    assert spec[:7] == ("rpc", "", 9.0, 300, 20_000, 0.5, None)
+    assert spec.connections == 1
 
 
 def test_answers_are_scaled_and_requests_are_packets():
@@ -115,7 +174,11 @@ def test_answers_are_scaled_and_requests_are_packets():
         ({"answer_kb": 1, "warm": True}, "leave out warm"),
         ({"answer_kb": 1, "rate_mbps": 3}, "leave out warm and rate_mbps"),
         ({"answer_kb": 1, "load": 0.5}, "load belongs to kind 'workload', not 'rpc'"),
-        ({"kind": "bulk", "think_s": 2}, "think_s belongs to kind 'rpc', not 'bulk'"),
+        ({"kind": "bulk", "think_s": 2}, "think_s belongs to kind 'rpc' and 'web', not 'bulk'"),
+        ({"kind": "web"}, "needs sizes of its objects"),
+        ({"kind": "web", "sizes": [[5, 0.5]]}, "sizes: write points"),
+        ({"kind": "web", "sizes": [[5, 1]], "answer_kb": 1}, "answer_kb belongs to kind 'rpc'"),
+        ({"kind": "web", "sizes": [[5, 1]], "direction": "up"}, "leave out direction"),
     ],
 )
 def test_an_entry_that_makes_no_sense_is_refused(keys, said):

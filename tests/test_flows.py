@@ -6,7 +6,7 @@ from statistics import fmean
 import pytest
 
 from lab.scenario.flows import PAUSED_BPS, schedule
-from lab.scenario.schema import Traffic
+from lab.scenario.traffic import Traffic
 
 
 def test_parallel_connections_share_rate_and_volume():

@@ -19,7 +19,8 @@ from lab.scenario import loading as scenario
 from lab.scenario import schema
 from lab.scenario.flows import scaled_traffic
 from lab.scenario.loading import Overrides, experiment, from_data, resolved
-from lab.scenario.schema import Multipath, Part
+from lab.scenario.parts import Part
+from lab.scenario.schema import Multipath
 from lab.scenario.targets import check_flip
 from lab.topologies.families import TOPOLOGIES
 

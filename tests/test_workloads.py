@@ -19,7 +19,7 @@ from lab.run.runner import run
 from lab.run.transfers import percentile
 from lab.scenario import flow_sizes, loading
 from lab.scenario.flows import scaled_traffic, schedule
-from lab.scenario.schema import Traffic
+from lab.scenario.traffic import Traffic
 
 PATHS = {"kind": "parallel_paths", "paths": [{"rate_mbps": 20, "delay_ms": 5}] * 2}
 BOTTLENECK = {
@@ -131,7 +131,10 @@ def test_a_load_is_a_part_of_a_links_rate_for_all_users_together(scale):
         ({"load": 0.5, "link": "path3"}, r"traffic\[1\].link: 'path3'.* path2"),
         ({"rate_mbps": 1, "parallel": 2}, "no parallel, no warm"),
         ({"rate_mbps": 1, "sizes": None}, "needs sizes: web_search or data_mining"),
-        ({"rate_mbps": 1, "kind": "rate"}, "sizes belongs to kind 'workload', not 'rate'"),
+        (
+            {"rate_mbps": 1, "kind": "rate"},
+            "sizes belongs to kind 'workload' and 'web', not 'rate'",
+        ),
         ({"rate_mbps": 100, "sizes": [[1, 1]]}, "at most 3,000. Choose a lower rate"),
     ],
 )

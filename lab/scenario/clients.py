@@ -15,14 +15,19 @@ the same ones. This module imports little, because the programs in the hosts sta
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from lab.scenario import flow_sizes
+from lab.scenario.flow_sizes import Points
+
 NEVER_S = float("inf")
+MOMENT_S = 1e-6
 Asks = list["Ask"]
 
 
 class ClientSpec(NamedTuple):
-    """What a client does, as its entry in `traffic` says; see `lab.scenario.schema.Traffic`.
+    """What a client does, as its entry in `traffic` says; see `lab.scenario.traffic.Traffic`.
 
     `seed` is the seed of its random numbers. `end_s` is when it stops asking, in s since the start
     of the run; None: never. Sizes are those on the wire.
@@ -35,6 +40,10 @@ class ClientSpec(NamedTuple):
     answer_bytes: int
     think_s: float | None
     requests_per_s: float | None
+    connections: int = 1
+    objects: int = 0  # of a page
+    sizes_kb: Points = ()  # of objects, as in `flow_sizes`
+    bytes_per_kb: float = 1000.0  # on the wire
 
 
 class Ask(NamedTuple):
@@ -47,8 +56,8 @@ class Ask(NamedTuple):
 
 
 class Done(NamedTuple):
-    """Something that a user waited for: it took from `at_s` to `end_s`, in s since the start of the
-    run, and brought `size_bytes` on the wire."""
+    """Something that a user waited for, an answer or a page: it took from `at_s` to `end_s`, in s
+    since the start of the run, and brought `size_bytes` on the wire."""
 
     at_s: float
     end_s: float
@@ -124,7 +133,49 @@ class RpcClient(Client):
         return [Ask(0, self.spec.answer_bytes, now_s)]
 
 
-CLIENTS = {"rpc": RpcClient}
+class WebClient(Client):
+    """Pages of several objects over some connections, as browsers load them.
+
+    The first object, which names the others, comes over the first connection. Then each connection
+    asks for the next object when its last one has arrived. The next page follows after a pause:
+    exponentially distributed with the mean `think_s`.
+    """
+
+    def begin(self, now_s: float) -> Asks:
+        return self._load(now_s)
+
+    def woke(self, now_s: float) -> Asks:
+        return self._load(now_s)
+
+    def answered(self, now_s: float, ask: Ask) -> Asks:
+        self._missing -= 1
+        if not self._missing:
+            ((began_s, size_bytes),) = self.waiting
+            self.waiting = []
+            self.done.append(Done(began_s, now_s, size_bytes))
+            self.wake_s = now_s + self.chance.expovariate(1 / (self.spec.think_s or MOMENT_S))
+            return []
+        is_first = self._missing == self.spec.objects - 1
+        several = range(self.spec.connections) if is_first else (ask.connection,)
+        return self._next_objects(now_s, several)
+
+    def _load(self, now_s: float) -> Asks:
+        if self.is_over(now_s):
+            return []
+        self._left = [self._draw_bytes() for _ in range(self.spec.objects)]
+        self._missing = self.spec.objects
+        self.waiting = [(now_s, sum(self._left))]
+        return self._next_objects(now_s, (0,))
+
+    def _draw_bytes(self) -> int:
+        size_kb = flow_sizes.draw_kb(self.spec.sizes_kb, self.chance)
+        return max(1, round(size_kb * self.spec.bytes_per_kb))
+
+    def _next_objects(self, now_s: float, connections: Iterable[int]) -> Asks:
+        return [Ask(n, self._left.pop(0), now_s) for n in connections if self._left]
+
+
+CLIENTS = {"rpc": RpcClient, "web": WebClient}
 
 
 def make(spec: ClientSpec) -> Client:

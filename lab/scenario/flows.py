@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from controller.units import bps_from_mbps
 from lab.scenario import flow_sizes
-from lab.scenario.clients import ClientSpec, Done
-from lab.scenario.schema import SELF_PACED, Scenario, Traffic
+from lab.scenario.clients import CLIENTS, ClientSpec, Done
+from lab.scenario.schema import Scenario
+from lab.scenario.traffic import SELF_PACED, Traffic
 
 PAUSED_BPS = 0
 KB = 1000
@@ -39,6 +40,7 @@ class Flow:
     warm: bool = False  # it is open, with all subflows, before it starts
     kind: str = "bulk"  # of its entry in `traffic`
     client: ClientSpec | None = None  # asks for the data; None: it comes unasked
+    place: int = 0  # among the connections of its client, from 0
 
 
 def of_traffic(flow: Flow) -> dict[str, str]:
@@ -112,7 +114,8 @@ def schedule(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[A
             chance = _chance_of_workload(each, seed, workloads[each.user])
             acts += _workload(each, chance, seed, duration_s, count, taken)
             continue
-        for _ in range(each.parallel):
+        of_client = each.connections if each.kind == "web" else 1
+        for place in (n for _ in range(each.parallel) for n in range(of_client)):
             number = count[each.user] = count.get(each.user, 0) + 1
             rate = (
                 bps_from_mbps(each.rate_mbps / each.parallel)
@@ -125,7 +128,7 @@ def schedule(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[A
             protocol = "udp" if each.kind == "udp" else "tcp"
             name = f"{each.user}-{number}"
             port = _port(seed, name, taken.setdefault(each.user, set()))
-            client = _client(each, f"{seed}/{name}/{each.kind}")
+            client = _client(each, f"{seed}/{each.user}-{number - place}/{each.kind}")
             flow = Flow(
                 name,
                 each.user,
@@ -138,6 +141,7 @@ def schedule(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[A
                 each.warm or client is not None,
                 each.kind,
                 client,
+                place,
             )
             acts.append(Act(each.start_s, "start", flow))
             if each.stop_s is not None and client is None:
@@ -148,13 +152,20 @@ def schedule(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[A
 
 
 def _client(each: Traffic, seed: str) -> ClientSpec | None:
-    if each.answer_kb is None:
+    if each.kind not in CLIENTS:
         return None
-    answer_bytes = max(1, round(each.answer_kb * each.size_scale * KB))
-    request_bytes = max(1, round(each.request_kb * KB))
-    think_s = None if each.requests_per_s else each.think_s
     return ClientSpec(
-        each.kind, seed, each.stop_s, request_bytes, answer_bytes, think_s, each.requests_per_s
+        each.kind,
+        seed,
+        each.stop_s,
+        max(1, round(each.request_kb * KB)),
+        max(1, round((each.answer_kb or 0) * each.size_scale * KB)),
+        None if each.requests_per_s else each.think_s,
+        each.requests_per_s,
+        each.connections if each.kind == "web" else 1,
+        each.objects,
+        flow_sizes.points(each.sizes) if each.sizes else (),
+        each.size_scale * KB,
     )
 
 

@@ -44,12 +44,12 @@ from lab.scenario.schema import (
     Scenario,
     Suggestion,
     TopologyChoice,
-    Traffic,
     check_strategy_fits,
     checked_strategy,
     validate,
     where,
 )
+from lab.scenario.traffic import Traffic
 from lab.scenario.yaml_text import parse, read
 from lab.topologies import nodes_and_links
 from lab.topologies.checks import checked

@@ -17,7 +17,8 @@ from lab import extensions, inputs
 from lab.errors import RequestError
 from lab.inputs import Digests
 from lab.scenario.files import Files
-from lab.scenario.schema import Part, Rate, validate
+from lab.scenario.parts import Part, Rate
+from lab.scenario.schema import validate
 from lab.topologies import found, graphml, miniedit, mininet_options, mininet_topo
 from lab.topologies.found import Found, Roles
 

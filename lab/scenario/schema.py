@@ -15,7 +15,6 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import (
     BaseModel,
-    ConfigDict,
     Field,
     PrivateAttr,
     SerializeAsAny,
@@ -25,143 +24,16 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from lab import extensions
 from lab.errors import RequestError, nearest, show, unknown
 from lab.inputs import Digests
-from lab.scenario import flow_sizes
 from lab.scenario.engine_table import STACKS
+from lab.scenario.parts import Part, Positive, Seconds, known_cc
+from lab.scenario.traffic import Traffic
 from lab.topologies.topology import Topology, as_json, wire
 
-DAY_S = 86_400
 Prose = Annotated[str, Field(max_length=4000)]
-Rate = Annotated[float, Field(gt=0, le=10_000)]
-Seconds = Annotated[float, Field(ge=0, le=DAY_S)]
-Positive = Annotated[float, Field(gt=0, le=DAY_S)]
-
-
 # Texts for people: they affect no result.
 PROSE = ("title", "paper", "question", "expect", "minutes", "try")
-
-
-class Part(BaseModel):
-    """The base class of all parts of a scenario: instances cannot be changed, and unknown keys are
-    refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-def known_cc(name: str | None) -> str | None:
-    """Return `name` if it is None or the name of a congestion control.
-
-    Raise `ValueError`, which lists the known names, if it is unknown.
-    """
-    if name is not None and name not in (known := extensions.congestion_controls()):
-        raise ValueError(unknown(name, known))
-    return name
-
-
-SizePoints = Annotated[tuple[tuple[float, float], ...], Field(min_length=1, max_length=1000)]
-KEYS_OF_KINDS = {
-    "workload": ("sizes", "size_scale", "load", "link", "pattern"),
-    "rpc": ("request_kb", "answer_kb", "think_s", "requests_per_s"),
-}  # keys of an entry of `traffic` that other kinds do not have
-SELF_PACED = tuple(KEYS_OF_KINDS)  # kinds whose flows no demand limits
-
-
-class Traffic(Part):
-    """The traffic of one user, or of each user if `user` is "all".
-
-    With the kinds "rate" and "on_off", the application writes at `rate_mbps`. "on_off" alternates
-    between sending and silence; the lengths of these periods are exponentially distributed with the
-    means `on_s` and `off_s`. "udp" sends `rate_mbps` over the user's first interface, regardless of
-    loss. "file" transfers `volume_mb` and ends; "bulk" sends as much as it can. The connection and
-    all its subflows are open before `start_s` if `warm` is true.
-
-    "workload" transfers many flows, each over a connection of its own. They begin at random times
-    (a Poisson process), and together they are `rate_mbps` on average, or `load` times the rate of
-    `link`, divided among the users of the entry. `sizes` is the distribution of their sizes
-    (`flow_sizes`), times `size_scale`. With the pattern "permutation", each user has times and
-    sizes of its own; with "incast", all users transfer equally large flows at the same times.
-
-    "rpc" sends requests of `request_kb` and gets answers of `answer_kb` over one connection, which
-    is open before `start_s`. The next request follows an answer after a pause of `think_s` on
-    average; or, with `requests_per_s`, requests come at random times (a Poisson process).
-    """
-
-    user: str
-    kind: Literal["bulk", "file", "rate", "on_off", "udp", "workload", "rpc"] = "bulk"
-    direction: Literal["down", "up"] = "down"
-    start_s: Seconds = 0
-    stop_s: Positive | None = None
-    parallel: Annotated[int, Field(ge=1, le=64)] = 1
-    volume_mb: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
-    rate_mbps: Rate | None = None
-    on_s: Positive = 2
-    off_s: Positive = 2
-    cc: str | None = None
-    warm: bool = False
-    sizes: Literal["web_search", "data_mining"] | SizePoints | None = None
-    size_scale: Annotated[float, Field(gt=0, le=1000)] = 1
-    load: Annotated[float, Field(gt=0, le=2)] | None = None
-    link: str | None = None
-    pattern: Literal["permutation", "incast"] = "permutation"
-    request_kb: Annotated[float, Field(gt=0, le=1.4)] = 0.3
-    answer_kb: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
-    think_s: Seconds = 1
-    requests_per_s: Annotated[float, Field(gt=0, le=1000)] | None = None
-
-    _cc = field_validator("cc")(known_cc)
-
-    @model_validator(mode="after")
-    def has_no_key_of_another_kind(self) -> Traffic:
-        for kind, keys in KEYS_OF_KINDS.items():
-            for key in keys if kind != self.kind else ():
-                if getattr(self, key) != type(self).model_fields[key].default:
-                    raise ValueError(f"{key} belongs to kind '{kind}', not '{self.kind}'")
-        return self
-
-    @model_validator(mode="after")
-    def is_complete_as_rpc(self) -> Traffic:
-        if self.kind != "rpc":
-            return self
-        if self.answer_kb is None:
-            raise ValueError("kind 'rpc' needs answer_kb, the size of an answer in kB")
-        if self.direction == "up":
-            raise ValueError("kind 'rpc' has its answers come down: leave out direction")
-        if self.warm or self.rate_mbps is not None:
-            raise ValueError("kind 'rpc' sends at its own pace: leave out warm and rate_mbps")
-        return self
-
-    @model_validator(mode="after")
-    def is_complete_as_workload(self) -> Traffic:
-        if self.kind != "workload":
-            return self
-        if self.sizes is None:
-            raise ValueError(f"kind 'workload' needs sizes: {' or '.join(flow_sizes.PUBLISHED)}")
-        if not isinstance(self.sizes, str) and (text := flow_sizes.problem(self.sizes)):
-            raise ValueError(f"sizes: {text}")
-        by_load = self.load is not None and self.link is not None
-        if by_load == (self.rate_mbps is not None) or (self.load is None) != (self.link is None):
-            raise ValueError("kind 'workload' needs either rate_mbps, or load and link")
-        if self.parallel > 1 or self.warm:
-            raise ValueError("a flow of kind 'workload' opens a connection: no parallel, no warm")
-        return self
-
-    @model_validator(mode="after")
-    def has_what_its_kind_needs(self) -> Traffic:
-        if self.kind == "file" and self.volume_mb is None:
-            raise ValueError("kind 'file' needs volume_mb, the size of the file in MB")
-        if self.kind != "file" and self.volume_mb is not None:
-            raise ValueError(f"volume_mb belongs to kind 'file', not '{self.kind}'")
-        if self.kind in ("rate", "on_off", "udp") and self.rate_mbps is None:
-            raise ValueError(f"kind '{self.kind}' needs rate_mbps, the application's rate in Mb/s")
-        if self.kind == "udp" and self.cc is not None:
-            raise ValueError("kind 'udp' has no congestion control: leave out cc")
-        if self.kind == "udp" and self.warm:
-            raise ValueError("kind 'udp' has no connection to open: leave out warm")
-        if self.stop_s is not None and self.stop_s <= self.start_s:
-            raise ValueError(f"stop_s {self.stop_s:g} is not after start_s {self.start_s:g}")
-        return self
 
 
 RoleOfUser = Literal["subflow", "backup", "none"]  # of a user's MPTCP endpoint

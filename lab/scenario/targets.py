@@ -41,6 +41,7 @@ from lab.scenario import schema
 from lab.scenario.interfaces import SetEndpoint, SetInterfaceUp, role_of, switchable
 from lab.scenario.movement import placeable, with_place
 from lab.scenario.schema import Scenario, StrategyChoice
+from lab.scenario.traffic import SELF_PACED
 from lab.topologies import queues
 from lab.topologies.checks import checked_loss
 from lab.topologies.topology import (
@@ -549,9 +550,7 @@ def _interfaces(scenario: Scenario) -> list[Target]:
 
 
 def _users(scenario: Scenario) -> list[Target]:
-    limits = {
-        flow.user: flow.rate_mbps for flow in scenario.traffic if flow.kind not in schema.SELF_PACED
-    }
+    limits = {flow.user: flow.rate_mbps for flow in scenario.traffic if flow.kind not in SELF_PACED}
     help = "all connections of the user together; null: unlimited"
     return [
         Target(

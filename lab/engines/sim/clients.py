@@ -16,15 +16,28 @@ from lab.scenario.flows import Flow
 
 @dataclass
 class Running:
-    """A client that has begun. `asked` are the requests that its server has not answered yet,
+    """A client, and its connections so far. It begins when it has all of them."""
+
+    client: Client
+    connections: list[Asking] = field(default_factory=list)
+    done: list[Done] = field(default_factory=list)
+
+    @property
+    def flow(self) -> Flow:
+        """Its first connection, which stands for the client in reports."""
+        return self.connections[0].flow
+
+
+@dataclass
+class Asking:
+    """A connection of a client. `asked` are the requests that its server has not answered yet,
     `coming` the answers that have not arrived, each with the data sequence number of its end."""
 
     flow: Flow
-    client: Client
+    of: Running
     asked: deque[Ask] = field(default_factory=deque)
     coming: deque[tuple[int, Ask]] = field(default_factory=deque)
     heard: int = 0
-    done: list[Done] = field(default_factory=list)
 
 
 class Clients:
@@ -33,13 +46,20 @@ class Clients:
 
     def __init__(self, network: Network, on_done: Callable[[Flow, Done], None]) -> None:
         self._network, self._on_done = network, on_done
-        self._running: dict[str, Running] = {}
+        self._running: dict[str, Running] = {}  # by the seed of the client, which is its own
+        self._asking: dict[str, Asking] = {}  # by the ID of the flow
         network.on_halt = self._act
 
     def begin(self, flow: Flow) -> None:
+        """Give a connection that is open to its client. With its last one, the client begins."""
         assert flow.client is not None
-        each = self._running[flow.id] = Running(flow, make(flow.client))
-        self._ask(each, each.client.begin(self._now_s))
+        spec = flow.client
+        each = self._running.setdefault(spec.seed, Running(make(spec)))
+        asking = self._asking[flow.id] = Asking(flow, each)
+        each.connections.append(asking)
+        each.connections.sort(key=lambda one: one.flow.place)
+        if len(each.connections) == spec.connections:
+            self._ask(each, each.client.begin(self._now_s))
 
     @property
     def next_ns(self) -> int:
@@ -67,23 +87,25 @@ class Clients:
 
     def _ask(self, each: Running, asks: Asks) -> None:
         for ask in asks:
-            each.asked.append(ask)
-            self._network.ask(each.flow)
+            asking = each.connections[ask.connection]
+            asking.asked.append(ask)
+            self._network.ask(asking.flow)
 
     def _act(self, flow: Flow) -> int:
         """Let the server answer requests that it has heard, and the client take answers that have
         arrived. Return when the next client wakes."""
-        each, network = self._running[flow.id], self._network
-        while each.heard < network.heard(flow):
-            each.heard += 1
-            ask = each.asked.popleft()
-            each.coming.append((network.answer(flow, ask.answer_bytes), ask))
-        while each.coming and each.coming[0][0] <= network.arrived(flow):
-            self._ask(each, each.client.answered(self._now_s, each.coming.popleft()[1]))
-        network.wait_for(flow, each.coming[0][0] if each.coming else 0)
+        asking, network = self._asking[flow.id], self._network
+        each, coming = asking.of, asking.coming
+        while asking.heard < network.heard(flow):
+            asking.heard += 1
+            ask = asking.asked.popleft()
+            coming.append((network.answer(flow, ask.answer_bytes), ask))
+        while coming and coming[0][0] <= network.arrived(flow):
+            self._ask(each, each.client.answered(self._now_s, coming.popleft()[1]))
+        network.wait_for(flow, coming[0][0] if coming else 0)
         for done in each.client.take_done():
             each.done.append(done)
-            self._on_done(flow, done)
+            self._on_done(each.flow, done)
         return self.next_ns
 
 

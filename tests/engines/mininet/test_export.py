@@ -18,7 +18,8 @@ from lab.engines.mininet.export.script import script
 from lab.errors import RequestError
 from lab.scenario import loading
 from lab.scenario.loading import Overrides
-from lab.scenario.schema import Multipath, Scenario, Traffic, described
+from lab.scenario.schema import Multipath, Scenario, described
+from lab.scenario.traffic import Traffic
 from lab.topologies.families import TOPOLOGIES
 from lab.topologies.topology import wire
 

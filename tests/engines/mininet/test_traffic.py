@@ -254,6 +254,31 @@ def test_a_planned_flow_that_cannot_be_opened_is_missing_and_the_others_are_not(
     assert "wrong" not in user.send(do="status")["flows"]
 
 
+def test_a_browser_begins_with_its_last_connection_and_loads_over_all(pair):
+    _server, user = pair
+    sizes = ((20, 0.0), (20, 1.0))
+    client = ClientSpec("web", "1", 100.3, 200, 1, 0.02, None, 3, 8, sizes)
+    request = REQUEST._asdict() | {"client": client}
+    for n in (1, 0, 2):
+        user.send(do="connect", **(request | {"id": f"f{n}", "place": n}))
+    zero_s = time.monotonic() - 100
+    for n in (0, 1, 2):
+        assert user.send(do="status")["flows"]["f0"]["waiting"] == []
+        user.send(do="go", id=f"f{n}", at_s=zero_s + 100, run_s=100.0)
+    done = []
+
+    def is_over():
+        flows = user.send(do="status")["flows"]
+        done.extend(flows["f0"]["exchanges"])
+        return time.monotonic() > zero_s + 100.4 and not flows["f0"]["waiting"]
+
+    assert eventually(is_over, "load pages")
+    flows = user.send(do="status")["flows"]
+    assert sum(flow["bytes"] for flow in flows.values()) == 8 * 20_000 * len(done) > 0
+    assert all(flow["bytes"] for flow in flows.values())
+    assert "exchanges" not in flows["f1"]
+
+
 def test_a_client_asks_and_its_exchanges_are_reported_once(pair):
     server, user = pair
     client = ClientSpec("rpc", "1", 100.4, 500, 300_000, think_s=0.02, requests_per_s=None)

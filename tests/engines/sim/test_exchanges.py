@@ -136,6 +136,31 @@ def test_a_run_has_an_event_for_each_exchange_and_their_percentiles(tmp_path, sc
     assert read_mb == pytest.approx(0.05 * len(events), rel=0.05)
 
 
+WEB = {"user": "ue1", "kind": "web", "sizes": [[5, 0.5], [50, 1]], "think_s": 0.2, "objects": 9}
+
+
+@pytest.mark.parametrize("connections", [1, 6])
+def test_a_run_loads_pages_over_its_connections(tmp_path, connections):
+    entry = WEB | {"connections": connections}
+    result, events = outcome(tmp_path / "run", entry)
+    assert len(result["connections"]) == connections
+    assert len(events) > 10
+    assert {each["connection"] for each in events} == {"ue1-1"}
+    assert result["flows"]["by_kind"]["web"]["completed"] == len(events)
+    read_mb = result["throughput_mbps"] * 10 / 8
+    assert read_mb >= sum(each["mb"] for each in events)
+    several = [each for each in result["connections"] if each["throughput_mbps"] > 0.1]
+    assert len(several) == connections
+
+
+def test_six_connections_load_pages_of_many_objects_sooner_than_one(tmp_path):
+    one, six = (
+        outcome(tmp_path / str(n), WEB | {"connections": n, "objects": 30})[0]["flows"]
+        for n in (1, 6)
+    )
+    assert six["fct_p50_s"] < 0.7 * one["fct_p50_s"]
+
+
 def test_the_same_seed_gives_the_same_exchanges(tmp_path):
     first, again, other = (
         outcome(tmp_path / name, RPC, seed=seed)[1]

@@ -25,7 +25,8 @@ from lab.radio.cell import Cell
 from lab.scenario import engine_table
 from lab.scenario.flows import scaled_traffic
 from lab.scenario.interfaces import Interfaces
-from lab.scenario.schema import SELF_PACED, Limits, Scenario, Traffic
+from lab.scenario.schema import Limits, Scenario
+from lab.scenario.traffic import SELF_PACED, Traffic
 from lab.topologies.queues import FIFO
 from lab.topologies.topology import (
     AS_THE_LINK,

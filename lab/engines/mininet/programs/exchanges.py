@@ -25,7 +25,7 @@ from lab.engines.mininet.programs.flow import (
 from lab.scenario.clients import NEVER_S, Ask, Asks, ClientSpec, Done, make
 
 HEADER = struct.Struct("!II")
-LONGEST_WAIT_S = 0.5  # until a client notices that its connection has ended
+LONGEST_WAIT_S = 0.5  # until a client notices that its connections have ended
 
 
 class AnsweringEnd(Flow):
@@ -44,80 +44,135 @@ class AnsweringEnd(Flow):
         return got if len(got) == size else b""
 
 
-class AskingEnd(Flow):
-    """The user's end. Its client runs in a thread, from `go` on, and draws random numbers from the
-    seed in its specification."""
+class AskingClient:
+    """A client and its connections. It runs in a thread from the start of its last connection on.
 
-    def __init__(self, request: FlowRequest, connection: socket.socket) -> None:
-        super().__init__(request, connection, sends=False)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._spec = ClientSpec(*request.client or ())
-        self._client = make(self._spec)
-        self._asked: deque[tuple[Ask, int]] = deque()  # and the bytes that are still to come
+    Times are in s since the start of the run, as for `lab.scenario.clients.Client`.
+    """
+
+    def __init__(self, spec: ClientSpec) -> None:
+        self._spec, self._client = spec, make(spec)
+        self._ends: list[AskingEnd] = []
         self._zero_s = 0.0
         self._done: list[Done] = []
         self._lock = threading.Lock()
 
-    def go_at(self, at_s: float, run_s: float) -> None:
-        """Begin at `at_s` on the monotonic clock, which is `run_s` after the start of the run."""
-        self._zero_s = at_s - run_s
-        self.go(at_s)
+    def add(self, end: AskingEnd) -> None:
+        """Add a connection, or one that was opened anew in place of an incomplete one."""
+        others = [each for each in self._ends if each.place != end.place]
+        self._ends = sorted([*others, end], key=lambda each: each.place)
 
-    def report_rate(self, at_s: float = 0.0) -> None:
-        """Do nothing: the server sends what it is asked for, at no set rate."""
+    def go(self, at_s: float, run_s: float) -> None:
+        """Begin at `at_s` on the monotonic clock, which is `run_s` after the start of the run, if
+        all connections have been told to."""
+        if any(end.started_s == 0.0 for end in self._ends):
+            return
+        if len(self._ends) == self._spec.connections:
+            self._zero_s = at_s - run_s
+            threading.Thread(target=self._run, args=(at_s,), daemon=True).start()
 
-    def _receive(self) -> None:
-        self._buffer = ReceiveBuffer(self.connection, is_mptcp(self.connection))
-        buffer = bytearray(CHUNK_BYTES)
-        self._ask(self._client.begin(self._now_s))
-        while True:
-            if self._client.wake_s <= self._now_s:
-                self._client.wake_s = NEVER_S
-                self._ask(self._client.woke(self._now_s))
-            wait_s = min(LONGEST_WAIT_S, max(0.0, self._client.wake_s - self._now_s))
-            readable, _, _ = select.select([self.connection], [], [], wait_s)
-            if not readable:
-                continue
-            received = self.connection.recv_into(buffer)
-            if not received:
-                return
-            self._take(received)
-            self._buffer.poll()
+    def take_done(self) -> list[Done]:
+        with self._lock:
+            found, self._done = self._done, []
+        return found
+
+    def waiting(self) -> list[tuple[float, int]]:
+        with self._lock:
+            return list(self._client.waiting)
 
     @property
     def _now_s(self) -> float:
         return time.monotonic() - self._zero_s
 
-    def _ask(self, asks: Asks) -> None:
-        length = max(HEADER.size, self._spec.request_bytes)
-        for ask in asks:
-            self._asked.append((ask, ask.answer_bytes))
-            request = HEADER.pack(length, ask.answer_bytes) + ZEROS[: length - HEADER.size]
-            self.connection.sendall(request)
+    def _run(self, at_s: float) -> None:
+        time.sleep(max(0.0, at_s - time.monotonic()))
+        by_socket = {end.connection: end for end in self._ends}
+        try:
+            self._act(self._client.begin(self._now_s))
+            while by_socket:
+                self._wake()
+                wait_s = min(LONGEST_WAIT_S, max(0.0, self._client.wake_s - self._now_s))
+                for connection in select.select([*by_socket], [], [], wait_s)[0]:
+                    answered = by_socket[connection].read()
+                    if answered is None:
+                        del by_socket[connection]
+                    for ask in answered or ():
+                        self._take(ask)
+        except OSError as problem:
+            for end in self._ends:
+                end.error = problem.strerror or str(problem)
 
-    def _take(self, received: int) -> None:
-        """Count bytes that have arrived, and let the client act when they end an answer."""
+    def _wake(self) -> None:
+        if self._client.wake_s <= self._now_s:
+            self._client.wake_s = NEVER_S
+            self._act(self._client.woke(self._now_s))
+
+    def _take(self, ask: Ask) -> None:
+        now_s = self._now_s
+        with self._lock:
+            asks = self._client.answered(now_s, ask)
+            self._done += self._client.take_done()
+        self._act(asks)
+
+    def _act(self, asks: Asks) -> None:
+        for ask in asks:
+            self._ends[ask.connection].ask(ask, self._spec.request_bytes)
+
+
+class AskingEnd(Flow):
+    """The user's end of a connection of a client."""
+
+    def __init__(self, request: FlowRequest, connection: socket.socket, of: AskingClient) -> None:
+        super().__init__(request, connection, sends=False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.place, self._of = request.place, of
+        self._asked: deque[tuple[Ask, int]] = deque()  # and the bytes that are still to come
+        self._buffer = ReceiveBuffer(connection, is_mptcp(connection))
+        self._space = bytearray(CHUNK_BYTES)
+        of.add(self)
+
+    def go_at(self, at_s: float, run_s: float) -> None:
+        self.started_s = at_s
+        self._of.go(at_s, run_s)
+
+    def report_rate(self, at_s: float = 0.0) -> None:
+        """Do nothing: the server sends what it is asked for, at no set rate."""
+
+    def ask(self, ask: Ask, request_bytes: int) -> None:
+        length = max(HEADER.size, request_bytes)
+        self._asked.append((ask, ask.answer_bytes))
+        self.connection.sendall(
+            HEADER.pack(length, ask.answer_bytes) + ZEROS[: length - HEADER.size]
+        )
+
+    def read(self) -> list[Ask] | None:
+        """Read what has arrived. Return the requests whose answers are complete now, or None if the
+        server has closed the connection."""
+        received = self.connection.recv_into(self._space)
+        if not received:
+            return None
         self.bytes += received
+        if self._buffer:
+            self._buffer.poll()
+        answered = []
         while received and self._asked:
             ask, left = self._asked.popleft()
             if received < left:
                 self._asked.appendleft((ask, left - received))
-                return
+                break
             received -= left
-            now_s = self._now_s
-            with self._lock:
-                asks = self._client.answered(now_s, ask)
-                self._done += self._client.take_done()
-            self._ask(asks)
+            answered.append(ask)
+        return answered
 
     def status(self) -> Status:
-        """Return the keys of `Flow.status` and two others, with times in s of the run.
+        """Return the keys of `Flow.status`. The first connection of a client has two others, with
+        times in s of the run:
 
         - `exchanges`: [when the user wanted it, when it was complete, bytes] of each exchange that
           was complete since the last call
         - `waiting`: [when the user wanted it, bytes] of each that is not complete
         """
-        with self._lock:
-            done, self._done = self._done, []
-            waiting = list(self._client.waiting)
-        return super().status() | {"exchanges": done, "waiting": waiting}
+        if self.place:
+            return super().status()
+        own = {"exchanges": self._of.take_done(), "waiting": self._of.waiting()}
+        return super().status() | own

@@ -256,6 +256,7 @@ class FlowRequest(NamedTuple):
     - `counted_from_s`: when the transfer began on the monotonic clock, if this is before its
       connection is open; 0: it begins with its first data
     - `client`: the values of a `ClientSpec` if the user asks for the data; else None
+    - `place`: the number of the connection among those of the client, from 0
 
     This is not a dataclass, because the module `dataclasses` takes long to load on an emulated
     processor.
@@ -274,6 +275,7 @@ class FlowRequest(NamedTuple):
     port: int = 0
     counted_from_s: float = 0.0
     client: list[Any] | None = None
+    place: int = 0
 
     @classmethod
     def from_json(cls, request: dict[str, Any]) -> FlowRequest:

@@ -46,7 +46,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lab.engines.mininet.programs import path_probe
-from lab.engines.mininet.programs.exchanges import AnsweringEnd, AskingEnd
+from lab.engines.mininet.programs.exchanges import AnsweringEnd, AskingClient, AskingEnd
 from lab.engines.mininet.programs.flow import (
     DatagramFlow,
     Flow,
@@ -56,6 +56,7 @@ from lab.engines.mininet.programs.flow import (
     open_datagrams,
     open_socket,
 )
+from lab.scenario.clients import ClientSpec
 
 PORT = 5001
 CONNECT_TIMEOUT_S = 10
@@ -71,6 +72,7 @@ class TrafficProgram:
 
     def __init__(self) -> None:
         self.flows: dict[str, Flow | DatagramFlow] = {}
+        self._clients: dict[str, AskingClient] = {}  # by their seeds, which are their own
         self._planned: list[tuple[float, FlowRequest]] = []
         self._cc: str | None = None  # of all connections, if it was changed during the run
         self._commands: dict[str, Callable[[dict[str, Any]], Answer]] = {
@@ -163,12 +165,16 @@ class TrafficProgram:
         connection.connect((request.server, PORT))
         connection.settimeout(None)
         connection.sendall(json.dumps(request._asdict()).encode() + b"\n")
-        self.flows[request.id] = (
-            AskingEnd(request, connection)
-            if request.client
-            else Flow(request, connection, request.direction == "up")
-        )
+        self.flows[request.id] = self._end(request, connection)
         return {"port": connection.getsockname()[1]}
+
+    def _end(self, request: FlowRequest, connection: socket.socket) -> Flow:
+        """Return the user's end of a TCP flow that is open."""
+        if not request.client:
+            return Flow(request, connection, request.direction == "up")
+        spec = ClientSpec(*request.client)
+        client = self._clients.setdefault(spec.seed, AskingClient(spec))
+        return AskingEnd(request, connection, client)
 
     def expect(self, request: FlowRequest) -> Answer:
         """Open the server's end of a UDP flow; `request.port` is the port of the user's end.

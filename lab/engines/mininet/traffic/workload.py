@@ -340,6 +340,7 @@ class Workload:
             "volume_bytes": flow.volume_bytes,
             "receive_buffer_bytes": self.receive_buffer_bytes,
             "client": flow.client,
+            "place": flow.place,
         }
 
 
