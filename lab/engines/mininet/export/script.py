@@ -26,7 +26,7 @@ from lab.scenario import engine_table
 from lab.scenario.flows import scaled_traffic
 from lab.scenario.interfaces import Interfaces
 from lab.scenario.schema import Limits, Scenario
-from lab.scenario.traffic import SELF_PACED, Traffic
+from lab.scenario.traffic import KINDS_OF_KEYS, SELF_PACED, Traffic
 from lab.topologies.queues import FIFO
 from lab.topologies.topology import (
     AS_THE_LINK,
@@ -179,15 +179,8 @@ LEFT_OUT: dict[str, Callable[[Scenario], str]] = {
         if any(flow.kind == "on_off" for flow in each.traffic)
         else ""
     ),
-    "traffic.request_kb": lambda each: "",  # of traffic that is refused
-    "traffic.answer_kb": lambda each: "",
-    "traffic.think_s": lambda each: "",
-    "traffic.requests_per_s": lambda each: "",
-    "traffic.sizes": lambda each: "",
-    "traffic.size_scale": lambda each: "",
-    "traffic.pattern": lambda each: "",
-    "traffic.load": lambda each: "",  # already in `rate_mbps`
-    "traffic.link": lambda each: "",
+    # Traffic of the kinds that have these keys is refused.
+    **{f"traffic.{key}": lambda _: "" for key in KINDS_OF_KEYS},
     "traffic.warm": lambda each: (
         "No connection is opened before its traffic starts."
         if any(flow.warm for flow in each.traffic)
