@@ -24,8 +24,9 @@ from lab.topologies.topology import Interface, Link, wire
 
 MPTCP = 262
 TOPOLOGY = parallel_paths.build(parallel_paths.Params(paths=[{"rate_mbps": 1}] * 2))
-FIRST, SECOND = OWN = wire(TOPOLOGY).of("ue1")
-(SERVER,) = wire(TOPOLOGY).of("srv1")
+WIRING = wire(TOPOLOGY)
+FIRST, SECOND = OWN = WIRING.of("ue1")
+(SERVER,) = WIRING.of("srv1")
 
 
 def test_an_interface_loses_its_addresses_and_endpoints_and_gets_them_again():
@@ -33,20 +34,20 @@ def test_an_interface_loses_its_addresses_and_endpoints_and_gets_them_again():
         "addr del 10.17.0.1/32 dev ue1-eth2",
         "mptcp endpoint delete id 2",
     ]
-    assert list(host_setup.bring_up(SECOND, OWN, "subflow")) == [
+    assert list(host_setup.bring_up(SECOND, WIRING, "subflow")) == [
         "addr add 10.17.0.1/32 dev ue1-eth2",
+        "route replace 10.0.0.0/8 dev ue1-eth2 table 2",
+        f"neigh replace 10.0.0.1 lladdr {SERVER.mac} dev ue1-eth2 nud permanent",
         "mptcp endpoint add 10.17.0.1 id 2 dev ue1-eth2 subflow",
     ]
 
 
 def test_every_command_of_the_set_up_is_there_again_after_both():
-    for each in OWN:
-        again = list(host_setup.bring_up(each, OWN, "subflow"))
-        assert f"addr add {each.address}/32 dev {each.name}" in again
-        assert set(again) - set(host_setup.addresses(OWN)) == {again[1]}
-    assert "route replace 10.0.0.0/8 dev ue1-eth1 src 10.16.0.1" in host_setup.bring_up(
-        FIRST, OWN, "subflow"
-    )
+    """The kernel keeps the rule and the state of an interface, but no route and no ARP entry."""
+    of_setup = [*host_setup.addresses(OWN), *host_setup.neighbours("ue1", WIRING)]
+    kept = {line for line in of_setup if line.startswith(("link ", "rule "))}
+    again = {line for each in OWN for line in host_setup.bring_up(each, WIRING, "subflow")}
+    assert {line for line in again if "endpoint" not in line} == {*of_setup} - kept
 
 
 @pytest.mark.parametrize(
@@ -65,8 +66,11 @@ def test_an_endpoint_changes_without_its_address(before, after, lines):
 
 
 def test_an_interface_without_an_endpoint_has_none_when_it_is_back():
-    for change in (host_setup.take_down, host_setup.bring_up):
-        assert not [line for line in change(SECOND, OWN, "none") if "endpoint" in line]
+    lines = [
+        *host_setup.take_down(SECOND, OWN, "none"),
+        *host_setup.bring_up(SECOND, WIRING, "none"),
+    ]
+    assert not [line for line in lines if "endpoint" in line]
 
 
 def test_an_interface_with_several_addresses_loses_all():
@@ -202,7 +206,8 @@ def test_the_kernel_closes_the_subflow_and_opens_it_again(interface, hosts, tran
     for _ in range(2):
         in_host(hosts[0], list(host_setup.take_down(interface, OWN, "subflow")))
         assert addresses_in_use(*transfer, [other]) == ([other], [other])
-        in_host(hosts[0], list(host_setup.bring_up(interface, OWN, "subflow")))
+        again = host_setup.bring_up(interface, WIRING, "subflow")
+        in_host(hosts[0], [line for line in again if "neigh" not in line])  # MACs are the kernel's
         assert addresses_in_use(*transfer, both) == (both, both)
 
 

@@ -95,7 +95,7 @@ def addresses(interfaces: tuple[Interface, ...]) -> Iterator[str]:
     yield "link set dev lo up"
     for table, each in enumerate(interfaces, 1):
         yield f"link set dev {each.name} up gso_max_segs 1"
-        yield f"route replace 10.0.0.0/8 dev {each.name} table {table}"
+        yield _own_route(each, table)
         for address in (each.address, *each.further):
             yield f"addr add {address}/32 dev {each.name}"
             yield f"rule add from {address} table {table}"
@@ -120,23 +120,22 @@ def take_down(interface: Interface, interfaces: tuple[Interface, ...], role: Rol
 
 
 def bring_up(
-    interface: Interface,
-    interfaces: tuple[Interface, ...],
-    role: Role,
-    is_fullmesh: bool = False,
+    interface: Interface, wiring: Wiring, role: Role, is_fullmesh: bool = False
 ) -> Iterator[str]:
     """Yield the `ip -batch` lines that undo `take_down`. The kernel then opens subflows (MP_JOIN),
     or announces the addresses (ADD_ADDR).
 
-    With the address of the first interface, the kernel has also removed the route of packets
-    without a source address.
+    With the last address of an interface, the kernel has also removed its routes and ARP entries.
     """
+    interfaces = wiring.of(interface.node)
     for _, each, address in _endpoints(interfaces):
         if each == interface:
             yield f"addr add {address}/32 dev {each.name}"
-    yield from endpoint_changes(interface, interfaces, "none", role, is_fullmesh)
+    yield _own_route(interface, interfaces.index(interface) + 1)
     if interface == interfaces[0]:
         yield _route_of_all(interfaces)
+    yield from _neighbours(interface, wiring)
+    yield from endpoint_changes(interface, interfaces, "none", role, is_fullmesh)
 
 
 def endpoint_changes(
@@ -171,6 +170,10 @@ def _endpoints(interfaces: tuple[Interface, ...]) -> Iterator[tuple[int, Interfa
     yield from ((ident, *each) for ident, each in enumerate(own, 1))
 
 
+def _own_route(interface: Interface, table: int) -> str:
+    return f"route replace 10.0.0.0/8 dev {interface.name} table {table}"
+
+
 def _route_of_all(interfaces: tuple[Interface, ...]) -> str:
     return f"route replace 10.0.0.0/8 dev {interfaces[0].name} src {interfaces[0].address}"
 
@@ -188,9 +191,13 @@ def neighbours(host: str, wiring: Wiring) -> Iterator[str]:
     stopped.
     """
     for mine in wiring.of(host):
-        for other in wiring.interfaces:
-            for address in (other.address, *other.further) if other.node != host else ():
-                yield f"neigh replace {address} lladdr {other.mac} dev {mine.name} nud permanent"
+        yield from _neighbours(mine, wiring)
+
+
+def _neighbours(mine: Interface, wiring: Wiring) -> Iterator[str]:
+    for other in wiring.interfaces:
+        for address in (other.address, *other.further) if other.node != mine.node else ():
+            yield f"neigh replace {address} lladdr {other.mac} dev {mine.name} nud permanent"
 
 
 def write_settings(values: dict[str, str], enter: Enter) -> None:

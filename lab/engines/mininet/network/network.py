@@ -135,11 +135,10 @@ class Network:
     def set_interface(self, interface: Interface, up: bool, role: Role) -> None:
         """Remove the addresses and MPTCP endpoints of an interface of a host, or add them again.
         `role` says what the endpoints are for."""
-        own = self.wiring.of(interface.node)
         lines = (
-            host_setup.bring_up(interface, own, role, self._is_fullmesh(interface))
+            host_setup.bring_up(interface, self.wiring, role, self._is_fullmesh(interface))
             if up
-            else host_setup.take_down(interface, own, role)
+            else host_setup.take_down(interface, self.wiring.of(interface.node), role)
         )
         doing = f"switch {interface.name} {'on' if up else 'off'}"
         self.run(interface.node, ["ip", "-batch", "-"], doing, stdin=shaping.batch(lines))
