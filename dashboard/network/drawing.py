@@ -60,7 +60,7 @@ class Line:
     same nodes. `colour` is a palette index, or -1. If `named`, the name of the link is written
     beside it: `name_at` of its length from `a`, above it if `name_side` is 1, below it if -1.
     `words` say where the link is, if its id does not. `interface` is the target that switches the
-    user's end of it, such as `iface.ue1.wlan0.up`. A run may not have this target.
+    host's end of it, such as `iface.ue1.wlan0.up`. A run may not have this target.
     """
 
     id: str
@@ -295,7 +295,6 @@ def _lines(topology: Topology, rate_scale: float) -> Iterable[Line]:
     interfaces = {
         (each.node, each.link): f"iface.{each.node}.{each.name.removeprefix(f'{each.node}-')}.up"
         for each in wire(topology).interfaces
-        if each.node in topology.users
     }
     drawn: Counter[frozenset[str]] = Counter()
     shaped = [link.id for link in topology.links if link.rate_bps is not None]

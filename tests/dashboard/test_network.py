@@ -17,7 +17,7 @@ from dashboard.events import subjects
 from dashboard.network.drawing import activity, drawing, to_json
 from dashboard.network.layout import MAP_HEIGHT, STRIPS, arrange
 from dashboard.network.svg import lanes, polylines, svg, width_of
-from lab.scenario import loading
+from lab.scenario import loading, targets
 from lab.scenario.loading import Overrides
 from lab.topologies.topology import Link, Node, Topology
 
@@ -334,3 +334,21 @@ def test_the_drawing_of_a_run_is_a_file_at_any_time(client):
     assert "at 5 s" in answer.text
     assert client.get("/api/runs/metered/network.svg?t=x").status_code == 422
     assert client.get("/api/runs/metered/network").json["drawing"]["home_of"]["ue1"] == "wifi1"
+
+
+def test_every_interface_that_can_be_switched_is_at_a_line():
+    links = [{"a": switch, "b": "ue1", "rate_mbps": 5} for switch in ("s1", "s2")]
+    links += [{"a": "srv1", "b": switch} for switch in ("s1", "s2")]
+    topology = {
+        "kind": "nodes_and_links",
+        "users": [{"id": "ue1"}],
+        "servers": [{"id": "srv1"}],
+        "switches": ["s1", "s2"],
+        "links": [*links, {"a": "s1", "b": "s2", "rate_mbps": 5}],
+    }
+    data = {"name": "both", "title": "T", "topology": topology, "traffic": [{"user": "ue1"}]}
+    scenario = loading.from_data(data, "both.yaml")
+    lines = drawing(scenario.network).lines
+    known = {each for each in targets.targets(scenario) if each.startswith("iface.")}
+    assert known == {"iface.ue1.eth1.up", "iface.ue1.eth2.up", "iface.srv1.eth2.up"}
+    assert known <= {each.interface for each in lines}
