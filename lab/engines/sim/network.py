@@ -33,6 +33,7 @@ from lab.engines.sim.routes import DOWN, UP, Hops, Routes, Subflow
 from lab.engines.sim.tables import FRAME_BYTES, JOINS, TCP_ACK_BYTES, Tables
 from lab.errors import LabError
 from lab.scenario.flows import Flow
+from lab.scenario.interfaces import endpoint_of
 from lab.scenario.schema import Multipath, Role
 from lab.scenario.targets import (
     LinkChange,
@@ -385,7 +386,7 @@ class Network:
             hop.is_up = int(up and not self.routes.is_broken(interface.link))
         if opens and not up:
             self._close_all(interface)
-        return self._joins(joined)
+        return self._joins(interface, joined)
 
     def set_endpoint(self, interface: Interface, role: Role) -> list[tuple[Flow, Subflow]]:
         """Let the addresses of a user's interface open subflows, open backups, or open none. Return
@@ -402,7 +403,7 @@ class Network:
         elif opens:
             for _, subflow in self._subflows_at(interface):
                 self.set_backup(subflow, self._is_backup(subflow))
-        return self._joins(joined)
+        return self._joins(interface, joined)
 
     def _opens(self, interface: Interface) -> bool:
         return interface not in self._down and self._roles.get(interface) != "none"
@@ -430,7 +431,7 @@ class Network:
         """Close the subflows of an interface if their connection has another one: at its host now,
         and at the other end when it hears of it over the other one (REMOVE_ADDR)."""
         found = self._subflows_at(interface)
-        self._closed[interface] = [each for each in found if self._close(each[1], interface)]
+        self._closed[interface] += [each for each in found if self._close(each[1], interface)]
 
     def _open_again(self, interface: Interface) -> list[tuple[Flow, Subflow]]:
         """Return the subflows of an interface that were closed, with their flows, and forget
@@ -444,17 +445,35 @@ class Network:
         self._closed.pop(interface, None)
         return closed
 
-    def _joins(self, closed: list[tuple[Flow, Subflow]]) -> list[tuple[Flow, Subflow]]:
-        """For each subflow that was closed, open a new one (MP_JOIN), and return these. If the
-        other end of one is shut, it waits until that is open."""
+    def _joins(
+        self, interface: Interface, closed: list[tuple[Flow, Subflow]]
+    ) -> list[tuple[Flow, Subflow]]:
+        """For each subflow that was closed, open a new one (MP_JOIN), and return these.
+
+        Those wait whose other end is shut. As in Linux, a user whose `interface` is back knows the
+        server's first address, and with `fullmesh` those to which it has other subflows. It opens
+        the others when the server announces them again.
+        """
         joined = []
         for flow, old in closed:
-            shut = [each for each in (old.ends.user, old.ends.server) if not self._opens(each)]
+            user, server = old.ends.user, old.ends.server
+            shut = [each for each in (user, server) if not self._opens(each)]
+            if interface == user and not self._is_known(flow, old):
+                shut.append(server)
             if shut:
                 self._closed[shut[0]].append((flow, old))
             else:
-                joined.append((flow, self._join(flow, old)))
-        return joined
+                joined.append((flow, old))
+        return [(flow, self._join(flow, old)) for flow, old in joined]
+
+    def _is_known(self, flow: Flow, old: Subflow) -> bool:
+        tables = self.tables
+        if old.ends.server == tables.wiring.of(old.ends.server.node)[0]:
+            return True
+        said = endpoint_of(tables.multipath, old.ends.user)
+        others = (each for each in tables.subflows[flow.id] if each.record.state != at.CLOSED)
+        is_meshed = said is not None and said.is_fullmesh
+        return is_meshed and any(each.ends.server == old.ends.server for each in others)
 
     def replace_interface(self, old: Interface, new: Interface) -> None:
         """Let an interface that has moved to another access point be as it was: off, with the

@@ -115,10 +115,26 @@ def test_an_interface_of_a_server_goes_and_comes_back(simulated):
     simulation.run(2)
     assert states(simulation) == [(1, 1)]  # the other end of the second one is off
     simulation.flip("iface.ue1.eth2.up", True)
+    simulation.run(2)
+    assert states(simulation) == [(1, 1), (2, 1)]  # the server's address is not announced anew
+    simulation.flip("iface.srv1.eth2.up", False)
+    simulation.flip("iface.srv1.eth2.up", True)
     simulation.run(4)
     assert sorted(states(simulation)) == [(1, 1), (2, 1), (2, 2)]
     assert simulation.mbps(simulation.run(3)) == pytest.approx(with_both, rel=0.25)
     assert simulation.report()["mptcp"]["verified"]
+
+
+@pytest.mark.parametrize(("meshed", "back"), [((1, 2), [(2, 1), (2, 2)]), ((2,), [(2, 1)])])
+def test_an_address_that_is_back_opens_subflows_to_addresses_in_use(simulated, meshed, back):
+    simulation = simulated([SIGNAL, *(end("ue1", n, "fullmesh") for n in meshed)])
+    simulation.run(2)
+    simulation.flip("iface.ue1.eth2.up", False)
+    simulation.run(1)
+    assert not [pair for pair in states(simulation) if pair[0] == 2]
+    simulation.flip("iface.ue1.eth2.up", True)
+    simulation.run(2)
+    assert sorted(pair for pair in states(simulation) if pair[0] == 2) == back
 
 
 @pytest.mark.parametrize("direction", ["down", "up"])
