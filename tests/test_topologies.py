@@ -207,3 +207,12 @@ def test_a_server_has_up_to_nine_links(links):
 def test_each_link_of_a_server_has_an_address():
     topology = checked(replace(SMALL, links=(*SMALL.links, Link("further", "s1", "srv2"))))
     assert [each.address for each in wire(topology).of("srv2")] == ["10.0.0.2", "10.0.1.2"]
+
+
+def test_all_users_of_a_fat_tree_may_talk_to_one_server():
+    for k in (2, 4, 6):
+        made = fat_tree.build(fat_tree.Params(k=k, one_server=True))
+        assert {made.server_of(user) for user in made.users} == {"srv1"}
+        own = fat_tree.build(fat_tree.Params(k=k))
+        assert made.links == own.links
+        assert len({own.server_of(user) for user in own.users}) == len(own.users)

@@ -28,12 +28,14 @@ class Params(Tree):
     """The parameters of a topology with `kind: fat_tree`.
 
     `k` is the number of ports of a switch. `host_mbps` is the rate of the link between a server or
-    user and its switch. `subflows` is the number of subflows of each connection.
+    user and its switch. `subflows` is the number of subflows of each connection. With `one_server`,
+    all users talk to srv1, whose switch two links lead to (with k = 4).
     """
 
     k: Annotated[int, Field(ge=2, le=32)] = 4
     host_mbps: Rate = 20
     subflows: Annotated[int, Field(ge=1, le=8)] = 2
+    one_server: bool = False
 
     @field_validator("k")
     @classmethod
@@ -48,7 +50,7 @@ class Params(Tree):
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
     """Return a fat tree with servers in the first half of the pods and users in the second half.
 
-    ue1 talks to srv1, ue2 to srv2, and so on, all through the core.
+    ue1 talks to srv1, ue2 to srv2, and so on, all through the core; or all to srv1.
 
         c1   c2     c3   c4        (k/2)^2 core switches
         |  \\/  |     |  \\/  |      c1-a1x1, c2-a1x1, c3-a1x2, ...
@@ -71,7 +73,8 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
         pod, edge = number // half**2 + 1, number // half % half + 1
         server, user = f"srv{number + 1}", f"ue{number + 1}"
         servers.append(Node(server, "server"))
-        users.append(Node(user, "user", f"access{number + 1}", params.subflows, server))
+        own = "srv1" if params.one_server else server
+        users.append(Node(user, "user", f"access{number + 1}", params.subflows, own))
         links.append(
             Link(
                 f"server{number + 1}",
