@@ -94,7 +94,7 @@ SECTIONS: dict[Owner, str] = {
 ID = "ID"  # stands for the name of an access point, link, user or subflow
 RATE = "Mb/s"
 DIGITS = 6  # of a number that is computed from samples
-FLOWS = "flows"  # the section of completion times in result.json
+FLOWS, VIDEO = "flows", "video"  # sections of result.json about what people wait for and see
 Numbers = Mapping[str, float | None]
 
 
@@ -202,9 +202,9 @@ class Metric:
 
     def is_in(self, result: Mapping[str, Any]) -> bool:
         """Return whether a result.json has the section of the number. Only runs with transfers have
-        `flows`."""
+        `flows`, and only those with videos `video`."""
         section = self.number.partition(".")[0]
-        return section != FLOWS or section in result
+        return section not in (FLOWS, VIDEO) or section in result
 
     def over(self, samples: Samples, owner: str) -> float | None:
         """Return the number of one owner in result.json, rounded; None if it was not measured."""
@@ -568,23 +568,28 @@ BUILT_IN: tuple[Metric, ...] = (
 
 
 def _of_transfers(key: str, label: str, unit: str, meaning: str) -> Metric:
+    return _of_section(FLOWS, key, label, unit, meaning, -1)
+
+
+def _of_section(section: str, key: str, label: str, unit: str, meaning: str, better: int) -> Metric:
     return Metric(
         of="run",
-        name=f"{FLOWS}.{key}",
+        name=f"{section}.{key}",
         label=label,
         unit=unit,
         meaning=meaning,
         sampled=False,
-        number=f"{FLOWS}.{key}",
-        read=lambda result: _inner(result[FLOWS], key),
-        better=-1,
+        number=f"{section}.{key}",
+        read=lambda result: _inner(result[section], key),
+        better=better,
     )
 
 
 def _inner(section: Mapping[str, Any], key: str) -> float | None:
-    for part in key.split("."):
+    *parts, last = key.split(".")
+    for part in parts:
         section = section.get(part) or {}
-    return section if isinstance(section, int | float) else None
+    return section.get(last)
 
 
 COMPLETION = "Half / 95 % / 99 % of the transfers that were complete took at most this time."
@@ -605,10 +610,20 @@ BUILT_IN += (
             "",
             "The same of one class of sizes: up to 100 kB, up to 10 MB, and larger.",
         )
-        for size, words in (
-            ("small", "up to 100 kB"),
-            ("medium", "up to 10 MB"),
-            ("large", "above 10 MB"),
+        for size, words in zip(
+            ("small", "medium", "large"),
+            ("up to 100 kB", "up to 10 MB", "above 10 MB"),
+            strict=True,
+        )
+    ),
+    *(
+        _of_section(VIDEO, key, label, unit, meaning, better)
+        for key, label, unit, better, meaning in (
+            ("bitrate_mbps", "videos: bitrate", RATE, 1, "The mean bitrate of a video's chunks."),
+            ("startup_s", "videos: time until they play", "s", -1, "Until a chunk is there."),
+            ("stalls", "videos: pauses", "", -1, "How often a video stood still."),
+            ("stall_s", "videos: time they stood still", "s", -1, "How long a video stood still."),
+            ("switches", "videos: changes of the bitrate", "", -1, "Between two of its chunks."),
         )
     ),
 )

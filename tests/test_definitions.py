@@ -15,8 +15,8 @@ from lab import metrics
 from lab.frame import ApSample, LinkSample, SubflowSample, UserSample
 from lab.run import result as result_json
 from lab.run.reading import SEAL, SEALED
-from lab.run.report import ConnectionReport, MptcpVerdict, Report, SubflowReport
-from lab.run.transfers import Transfer, section
+from lab.run.report import ConnectionReport, MptcpVerdict, Report, SubflowReport, VideoReport
+from lab.run.transfers import Transfer, section, videos_section
 from lab.scenario import loading, targets
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -158,6 +158,8 @@ def test_every_field_of_a_result_is_defined():
     known |= names(ConnectionReport, "connections") | names(SubflowReport, "subflows")
     known |= names(MptcpVerdict, "mptcp")
     known |= {f"flows.{key}" for key in section([Transfer("file", "ue1", "ue1-1", 0, 1, 1, 1)])}
+    video = VideoReport("ue1-1", "ue1", 1.0, 0.5, 0, 0.0, 2)
+    known |= {f"video.{key}" for key in videos_section([video])}
     assert set(rows("Results")) == known
 
 

@@ -121,6 +121,10 @@ export function showMeans(summary, run) {
     ...made("Completion", "flows.fct_p50_s", "s", "half of the transfers took at most this"),
     ...made("Slowest 1 %", "flows.fct_p99_s", "s", "99 % of the transfers took at most this"),
   );
+  tiles.push(
+    ...made("Bitrate", "video.bitrate_mbps", "Mb/s", "mean of the chunks of the videos"),
+    ...made("Stalled", "video.stall_s", "s", "how long a video stood still, on average"),
+  );
   if (summary.held_back_kb !== null)
     tiles.push(
       tile(

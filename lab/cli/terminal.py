@@ -103,6 +103,8 @@ def summary(result: dict[str, Any], folder: Path) -> str:
     parts.append(_totals(result))
     if "flows" in result:
         parts.append(_flow_table(result["flows"]))
+    if "video" in result:
+        parts.append(_video_table(result["video"]["videos"]))
     parts.append(verdict_text(result))
     parts.append(f"run folder: {folder}")
     return "\n\n".join(parts)
@@ -179,6 +181,13 @@ def _flow_table(flows: dict[str, Any]) -> str:
         for name, each in groups.items()
     ]
     return text_table(("transfers", "complete", *head), rows)
+
+
+def _video_table(videos: list[dict[str, Any]]) -> str:
+    keys = ("bitrate_mbps", "startup_s", "stalls", "stall_s", "switches")
+    rows = [(each["user"], each["connection"], *(each[key] for key in keys)) for each in videos]
+    head = ("video of", "connection", "Mb/s", "plays after s", "pauses", "paused s", "switches")
+    return text_table(head, rows)
 
 
 def _rate(value: float | None) -> str:

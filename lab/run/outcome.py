@@ -15,7 +15,7 @@ from lab.run import result as result_json
 from lab.run.reading import read_frames, sealed
 from lab.run.recorder import Recorder
 from lab.run.report import Report
-from lab.run.transfers import section, transfers
+from lab.run.transfers import section, transfers, videos_section
 from lab.scenario.engine_table import ENGINES, named
 from lab.scenario.schema import Scenario
 
@@ -83,6 +83,8 @@ def conclude(
         result = result_json.document(header, scenario.network, frames, report)
         if report and (flows := section(transfers(scenario, report.connections, report.exchanges))):
             result["flows"] = flows
+        if report and (video := videos_section(report.videos)):
+            result["video"] = video
         if error:
             result["error"] = str(error)
         result = sealed(result, recorder.folder)

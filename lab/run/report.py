@@ -76,6 +76,19 @@ class ExchangeReport:
 
 
 @dataclass(frozen=True)
+class VideoReport:
+    """What the viewer of a video saw; the fields are those of `lab.scenario.clients.Quality`."""
+
+    connection: str
+    user: str
+    bitrate_mbps: float | None
+    startup_s: float
+    stalls: int
+    stall_s: float
+    switches: int
+
+
+@dataclass(frozen=True)
 class MptcpVerdict:
     """Whether the connections of all multipath users were Multipath TCP and had all their subflows.
 
@@ -150,6 +163,7 @@ class Report:
     cc: str | None = None
     overload: Overload = Overload()
     exchanges: tuple[ExchangeReport, ...] = ()
+    videos: tuple[VideoReport, ...] = ()
 
     def in_scenario_units(self, rate_scale: float) -> Report:
         """Return a copy with every rate divided by `rate_scale`.

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 
-from lab.run.report import ConnectionReport, ExchangeReport
+from lab.run.report import ConnectionReport, ExchangeReport, VideoReport
 from lab.scenario.flows import scaled_traffic, schedule
 from lab.scenario.schema import Scenario
 from lab.topologies.alone import AlonePath, paths_alone
@@ -22,6 +22,7 @@ SMALL_MB, MEDIUM_MB = 0.1, 10.0  # the largest of each class (pFabric, SIGCOMM 2
 AloneS = Callable[[str, str, int], float]  # user, direction, bytes on the wire
 Numbers = Mapping[str, float | None]
 Section = Mapping[str, float | Mapping[str, Numbers] | None]
+VideoSection = Mapping[str, float | list[dict[str, str | float]] | None]
 SIZES = ("small", "medium", "large")
 PERCENTILES = (50, 95, 99)
 
@@ -133,6 +134,23 @@ def _numbers(found: Sequence[Transfer]) -> Numbers:
         "completed": len(times),
         **{f"fct_p{p}_s": _rounded(percentile(times, p)) for p in PERCENTILES},
         **{f"slowdown_p{p}": _rounded(percentile(slowdowns, p)) for p in PERCENTILES},
+    }
+
+
+def videos_section(found: Sequence[VideoReport]) -> VideoSection:
+    """Return the object under the key `video` of result.json: means over all videos, and each
+    video; {} if there are none."""
+    if not found:
+        return {}
+    rates = [each.bitrate_mbps for each in found if each.bitrate_mbps is not None]
+    return {
+        "count": len(found),
+        "bitrate_mbps": _rounded(sum(rates) / len(rates)) if rates else None,
+        **{
+            key: _rounded(sum(getattr(each, key) for each in found) / len(found))
+            for key in ("startup_s", "stalls", "stall_s", "switches")
+        },
+        "videos": [asdict(each) for each in found],
     }
 
 

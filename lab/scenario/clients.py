@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import NamedTuple
 
 from lab.scenario import flow_sizes
@@ -44,6 +45,10 @@ class ClientSpec(NamedTuple):
     objects: int = 0  # of a page
     sizes_kb: Points = ()  # of objects, as in `flow_sizes`
     bytes_per_kb: float = 1000.0  # on the wire
+    bitrates_mbps: tuple[float, ...] = ()  # of a video, ascending
+    chunk_s: float = 0.0
+    buffer_s: float = 0.0
+    adapts_by: str = ""  # rate or buffer
 
 
 class Ask(NamedTuple):
@@ -62,6 +67,21 @@ class Done(NamedTuple):
     at_s: float
     end_s: float
     size_bytes: int
+
+
+class Quality(NamedTuple):
+    """What the viewer of a video saw until some time of the run.
+
+    `bitrate_mbps` is the mean of the chunks that have arrived, in the units of the scenario file;
+    None without one. `startup_s` is the time until the video began to play, `stall_s` how long it
+    stood still after that, in `stalls` pauses. `switches` counts changes of the bitrate.
+    """
+
+    bitrate_mbps: float | None
+    startup_s: float
+    stalls: int
+    stall_s: float
+    switches: int
 
 
 class Client:
@@ -83,6 +103,10 @@ class Client:
     def woke(self, now_s: float) -> Asks:
         """Act at `wake_s`. The engine has set `wake_s` to never before."""
         raise NotImplementedError
+
+    def quality(self, now_s: float) -> Quality | None:
+        """Return what the viewer of a video saw until now; None for other clients."""
+        return None
 
     def take_done(self) -> list[Done]:
         found, self.done = self.done, []
@@ -175,7 +199,116 @@ class WebClient(Client):
         return [Ask(n, self._left.pop(0), now_s) for n in connections if self._left]
 
 
-CLIENTS = {"rpc": RpcClient, "web": WebClient}
+SAFE_PART, MEAN_OF = 0.8, 5  # of the measured rate; chunks of which it is the mean
+RESERVOIR, FULL = 90 / 240, 0.9  # parts of the buffer; BBA-0's buffer of 240 s
+
+
+class VideoClient(Client):
+    """A video in chunks of `chunk_s`, each in one of several bitrates (DASH).
+
+    It plays as soon as a chunk is there, and stands still while the buffer is empty. The next chunk
+    is asked for when it has room in the buffer of `buffer_s`. Its bitrate is chosen by
+
+    - rate: the largest one within 0.8 times the harmonic mean rate of the last five chunks
+    - buffer: BBA-0 (T.-Y. Huang et al., A Buffer-Based Approach to Rate Adaptation, SIGCOMM 2014,
+      algorithm 1). The rate map is a line from the lowest bitrate, at 90/240 of the buffer, to the
+      highest, at 90 %; in a buffer of few chunks, where two more have room
+    """
+
+    def __init__(self, spec: ClientSpec) -> None:
+        super().__init__(spec)
+        self._level_s, self._at_s, self._began_s = 0.0, 0.0, 0.0
+        self._started_s: float | None = None  # when it began to play
+        self._chosen: list[int] = []  # bitrates of the chunks that were asked for, by number
+        self._arrived = self._stalls = 0
+        self._stall_s, self._is_stalled = 0.0, False
+        self._rates: list[float] = []
+
+    def begin(self, now_s: float) -> Asks:
+        self._began_s = self._at_s = now_s
+        return self._ask(now_s)
+
+    def woke(self, now_s: float) -> Asks:
+        return self._ask(now_s)
+
+    def answered(self, now_s: float, ask: Ask) -> Asks:
+        self._play_until(now_s)
+        self.waiting = []
+        self.done.append(Done(ask.at_s, now_s, ask.answer_bytes))
+        self._rates.append(ask.answer_bytes / max(MOMENT_S, now_s - ask.at_s))
+        self._arrived += 1
+        self._level_s += self.spec.chunk_s
+        self._is_stalled = False
+        if self._started_s is None:
+            self._started_s = now_s
+        too_much_s = self._level_s + self.spec.chunk_s - self.spec.buffer_s
+        if too_much_s > 0:
+            self.wake_s = now_s + too_much_s
+            return []
+        return self._ask(now_s)
+
+    def quality(self, now_s: float) -> Quality:
+        self._play_until(now_s)
+        chosen = [self.spec.bitrates_mbps[n] for n in self._chosen[: self._arrived]]
+        began_s = now_s if self._started_s is None else self._started_s
+        return Quality(
+            round(sum(chosen) / len(chosen), 6) if chosen else None,
+            round(began_s - self._began_s, 6),
+            self._stalls,
+            round(self._stall_s, 6),
+            sum(a != b for a, b in pairwise(chosen)),
+        )
+
+    def _play_until(self, now_s: float) -> None:
+        passed_s, self._at_s = max(0.0, now_s - self._at_s), max(now_s, self._at_s)
+        if self._started_s is None:
+            return
+        missing_s = max(0.0, passed_s - self._level_s)
+        self._level_s = max(0.0, self._level_s - passed_s)
+        if missing_s > MOMENT_S:
+            self._stalls += not self._is_stalled
+            self._is_stalled = True
+            self._stall_s += missing_s
+
+    def _ask(self, now_s: float) -> Asks:
+        self._play_until(now_s)
+        if self.is_over(now_s):
+            return []
+        self._chosen.append(self._next_bitrate())
+        chunk_kb = self.spec.bitrates_mbps[self._chosen[-1]] * self.spec.chunk_s * 1000 / 8
+        size_bytes = max(1, round(chunk_kb * self.spec.bytes_per_kb))
+        self.waiting = [(now_s, size_bytes)]
+        return [Ask(0, size_bytes, now_s)]
+
+    def _next_bitrate(self) -> int:
+        if not self._chosen:
+            return 0
+        return self._by_buffer() if self.spec.adapts_by == "buffer" else self._by_rate()
+
+    def _by_rate(self) -> int:
+        recent = self._rates[-MEAN_OF:]
+        mean = len(recent) / sum(1 / rate for rate in recent)  # bytes on the wire per s
+        mbps = SAFE_PART * mean * 8 / 1000 / self.spec.bytes_per_kb
+        return max((n for n, each in enumerate(self.spec.bitrates_mbps) if each <= mbps), default=0)
+
+    def _by_buffer(self) -> int:
+        rates, last = self.spec.bitrates_mbps, self._chosen[-1]
+        size_s = self.spec.buffer_s
+        reservoir_s, full_s = RESERVOIR * size_s, min(FULL * size_s, size_s - 2 * self.spec.chunk_s)
+        if self._level_s <= reservoir_s:
+            return 0
+        if self._level_s >= full_s:
+            return len(rates) - 1
+        part = (self._level_s - reservoir_s) / (full_s - reservoir_s)
+        mapped = rates[0] + part * (rates[-1] - rates[0])
+        if mapped >= rates[min(last + 1, len(rates) - 1)]:
+            return max(n for n, each in enumerate(rates) if each < mapped)
+        if mapped <= rates[max(last - 1, 0)]:
+            return min(n for n, each in enumerate(rates) if each > mapped)
+        return last
+
+
+CLIENTS = {"rpc": RpcClient, "web": WebClient, "video": VideoClient}
 
 
 def make(spec: ClientSpec) -> Client:

@@ -154,6 +154,7 @@ def schedule(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[A
 def _client(each: Traffic, seed: str) -> ClientSpec | None:
     if each.kind not in CLIENTS:
         return None
+    is_video = each.kind == "video"
     return ClientSpec(
         each.kind,
         seed,
@@ -166,6 +167,7 @@ def _client(each: Traffic, seed: str) -> ClientSpec | None:
         each.objects,
         flow_sizes.points(each.sizes) if each.sizes else (),
         each.size_scale * KB,
+        *((each.bitrates_mbps, each.chunk_s, each.buffer_s, each.adapts_by) if is_video else ()),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -22,8 +23,15 @@ KINDS_OF_KEYS = {
     "requests_per_s": ("rpc",),
     "objects": ("web",),
     "connections": ("web",),
+    "bitrates_mbps": ("video",),
+    "chunk_s": ("video",),
+    "buffer_s": ("video",),
+    "adapts_by": ("video",),
 }  # which kinds of an entry of `traffic` have a key
-SELF_PACED = ("workload", "rpc", "web")  # kinds whose flows no demand limits
+SELF_PACED = ("workload", "rpc", "web", "video")  # kinds whose flows no demand limits
+
+
+BITRATES_MBPS = (0.24, 0.375, 0.56, 0.75, 1.05, 1.75, 2.35, 3.0, 4.3, 5.8)  # BBA's, section 3.1
 
 
 class Traffic(Part):
@@ -48,10 +56,15 @@ class Traffic(Part):
     "web" loads pages of `objects` objects, whose sizes are drawn from `sizes`, over `connections`
     connections that are open before `start_s`. The next page follows after a pause of `think_s` on
     average.
+
+    "video" loads chunks of `chunk_s` of a video, each in one of `bitrates_mbps`, into a buffer of
+    `buffer_s`. `adapts_by` says how the bitrate is chosen (`clients.VideoClient`).
     """
 
     user: str
-    kind: Literal["bulk", "file", "rate", "on_off", "udp", "workload", "rpc", "web"] = "bulk"
+    kind: Literal["bulk", "file", "rate", "on_off", "udp", "workload", "rpc", "web", "video"] = (
+        "bulk"
+    )
     direction: Literal["down", "up"] = "down"
     start_s: Seconds = 0
     stop_s: Positive | None = None
@@ -72,6 +85,10 @@ class Traffic(Part):
     think_s: Seconds = 1
     requests_per_s: Annotated[float, Field(gt=0, le=1000)] | None = None
     objects: Annotated[int, Field(ge=1, le=1000)] = 20
+    bitrates_mbps: Annotated[tuple[Rate, ...], Field(min_length=1, max_length=32)] = BITRATES_MBPS
+    chunk_s: Annotated[float, Field(ge=0.5, le=60)] = 4
+    buffer_s: Annotated[float, Field(gt=0, le=3600)] = 30
+    adapts_by: Literal["rate", "buffer"] = "buffer"
     connections: Annotated[int, Field(ge=1, le=16)] = 6  # as browsers open to a server (HTTP/1.1)
 
     _cc = field_validator("cc")(known_cc)
@@ -87,7 +104,7 @@ class Traffic(Part):
 
     @model_validator(mode="after")
     def is_complete_as_client(self) -> Traffic:
-        if self.kind not in ("rpc", "web"):
+        if self.kind not in ("rpc", "web", "video"):
             return self
         if self.kind == "rpc" and self.answer_kb is None:
             raise ValueError("kind 'rpc' needs answer_kb, the size of an answer in kB")
@@ -101,6 +118,14 @@ class Traffic(Part):
             raise ValueError(
                 f"kind '{self.kind}' sends at its own pace: leave out warm and rate_mbps"
             )
+        return self
+
+    @model_validator(mode="after")
+    def is_a_video_that_can_play(self) -> Traffic:
+        if any(a >= b for a, b in pairwise(self.bitrates_mbps)):
+            raise ValueError("bitrates_mbps must grow, such as [0.5, 1, 2, 4]")
+        if self.buffer_s < 2 * self.chunk_s:
+            raise ValueError(f"buffer_s {self.buffer_s:g} holds less than two chunks of chunk_s")
         return self
 
     @model_validator(mode="after")

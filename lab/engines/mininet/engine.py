@@ -342,7 +342,8 @@ class MininetEngine(Engine):
         }
         overload = self.telemetry.watchdog.verdict()
         exchanges = tuple(self.workload.exchange_reports())
-        return Report(connections, verdict, "+".join(sorted(laws)) or None, overload, exchanges)
+        used, videos = "+".join(sorted(laws)) or None, tuple(self.workload.video_reports())
+        return Report(connections, verdict, used, overload, exchanges, videos)
 
     def _mptcp_counters(self, host: str) -> dict[str, int]:
         pid = self.emulated.network.pid(host)

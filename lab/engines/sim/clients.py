@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
-from lab.run.report import ExchangeReport
+from lab.run.report import ExchangeReport, VideoReport
 from lab.scenario.clients import NEVER_S, Ask, Asks, Client, Done, make
 from lab.scenario.flows import Flow
 
@@ -80,6 +80,11 @@ class Clients:
             found = [(e.at_s, round(e.end_s - e.at_s, 6), e.size_bytes) for e in each.done]
             for at_s, taken_s, size in [*found, *((at_s, None, size) for at_s, size in waiting)]:
                 yield ExchangeReport(flow.id, flow.user, flow.kind, at_s, taken_s, size)
+
+    def videos(self) -> Iterator[VideoReport]:
+        for each in self._running.values():
+            if quality := each.client.quality(self._now_s):
+                yield VideoReport(each.flow.id, each.flow.user, *quality)
 
     @property
     def _now_s(self) -> float:

@@ -421,8 +421,11 @@ class SimEngine(Engine):
         """Return the report of the run, or None if `open` failed before the network was built."""
         if self._network is None:
             return None
-        exchanges = tuple(self.clients.reports())
-        return replace(report(self.network, self.connections), exchanges=exchanges)
+        return replace(
+            report(self.network, self.connections),
+            exchanges=tuple(self.clients.reports()),
+            videos=tuple(self.clients.videos()),
+        )
 
     # --- traffic and measurements
 

@@ -33,6 +33,9 @@ REFUSED = {
     "rat_setup_3": "behind relays",
     "fifteen_paths": "more than 9 subflows",
     "fifteen_lines": "more than 9 subflows",
+    "incast_on_a_fat_tree": "a pace of its own",
+    "video_while_walking": "a pace of its own",
+    "web_over_two_paths": "a pace of its own",
 }
 EXPRESSED = sorted(set(loading.names()) - set(REFUSED))
 

@@ -22,7 +22,7 @@ from lab.engines.mininet.programs.flow import (
     Status,
     is_mptcp,
 )
-from lab.scenario.clients import NEVER_S, Ask, Asks, ClientSpec, Done, make
+from lab.scenario.clients import NEVER_S, Ask, Asks, ClientSpec, Done, Quality, make
 
 HEADER = struct.Struct("!II")
 LONGEST_WAIT_S = 0.5  # until a client notices that its connections have ended
@@ -80,6 +80,10 @@ class AskingClient:
         with self._lock:
             return list(self._client.waiting)
 
+    def quality(self) -> Quality | None:
+        with self._lock:
+            return self._client.quality(self._now_s) if self._zero_s else None
+
     @property
     def _now_s(self) -> float:
         return time.monotonic() - self._zero_s
@@ -88,7 +92,9 @@ class AskingClient:
         time.sleep(max(0.0, at_s - time.monotonic()))
         by_socket = {end.connection: end for end in self._ends}
         try:
-            self._act(self._client.begin(self._now_s))
+            with self._lock:
+                asks = self._client.begin(self._now_s)
+            self._act(asks)
             while by_socket:
                 self._wake()
                 wait_s = min(LONGEST_WAIT_S, max(0.0, self._client.wake_s - self._now_s))
@@ -104,8 +110,10 @@ class AskingClient:
 
     def _wake(self) -> None:
         if self._client.wake_s <= self._now_s:
-            self._client.wake_s = NEVER_S
-            self._act(self._client.woke(self._now_s))
+            with self._lock:
+                self._client.wake_s = NEVER_S
+                asks = self._client.woke(self._now_s)
+            self._act(asks)
 
     def _take(self, ask: Ask) -> None:
         now_s = self._now_s
@@ -165,14 +173,15 @@ class AskingEnd(Flow):
         return answered
 
     def status(self) -> Status:
-        """Return the keys of `Flow.status`. The first connection of a client has two others, with
+        """Return the keys of `Flow.status`. The first connection of a client has others, with
         times in s of the run:
 
         - `exchanges`: [when the user wanted it, when it was complete, bytes] of each exchange that
           was complete since the last call
         - `waiting`: [when the user wanted it, bytes] of each that is not complete
+        - `quality`: of a video, the values of `lab.scenario.clients.Quality`; else null
         """
         if self.place:
             return super().status()
         own = {"exchanges": self._of.take_done(), "waiting": self._of.waiting()}
-        return super().status() | own
+        return super().status() | own | {"quality": self._of.quality()}

@@ -18,7 +18,7 @@ from lab.engines.mininet.kernel.subflow_rates import UNLIMITED, pacing_rate_bps
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.frame import SubflowSample, UserSample
 from lab.run.report import ConnectionReport, SubflowReport
-from lab.scenario.clients import Done
+from lab.scenario.clients import Done, Quality
 from lab.topologies.topology import Interface, Wiring
 
 Endpoint = tuple[str, int]
@@ -64,6 +64,7 @@ class Connection:
     done: list[Done] = field(default_factory=list)  # exchanges
     told: int = 0  # how many of these `take_exchanges` has returned
     waiting: list[tuple[float, int]] = field(default_factory=list)
+    quality: Quality | None = None  # of a video
 
 
 @dataclass(frozen=True)
@@ -201,6 +202,7 @@ class Sampler:
             if name in self.connections and "exchanges" in got:
                 self.connections[name].done += [Done(*each) for each in got["exchanges"]]
                 self.connections[name].waiting = got["waiting"]
+                self.connections[name].quality = got["quality"] and Quality(*got["quality"])
 
     def take_exchanges(self) -> list[tuple[str, Done]]:
         """Return the exchanges that were complete since the last call, with the IDs of their

@@ -16,7 +16,7 @@ from lab.engines.mininet.traffic.sampler import (
     Sampler,
     single_path,
 )
-from lab.run.report import ExchangeReport, MptcpCheck
+from lab.run.report import ExchangeReport, MptcpCheck, VideoReport
 from lab.scenario import subflows
 from lab.scenario.clients import Done
 from lab.scenario.flows import (
@@ -164,6 +164,11 @@ class Workload:
                 *((at_s, None, size) for at_s, size in each.waiting),
             ]:
                 yield ExchangeReport(flow.id, flow.user, flow.kind, at_s, taken_s, size)
+
+    def video_reports(self) -> Iterator[VideoReport]:
+        for name, each in self.sampler.connections.items():
+            if each.quality:
+                yield VideoReport(name, each.opened.user, *each.quality)
 
     def mptcp_checks(
         self, connections: Iterable[Connection], receiving: Mapping[str, Mapping[str, Any]]
