@@ -1,8 +1,8 @@
 """Completion times: how long the transfers of a run took, by kind of traffic and by size.
 
-A transfer is a file, a flow of a workload, or the answer to a request. Its slowdown is its
-completion time over the time that it would have taken alone on the user's fastest path
-(`lab.topologies.alone`).
+A transfer is a file, a flow of a workload, the answer to a request, a page, or a chunk of a video.
+Its slowdown is its completion time over the time that it would have taken alone on the user's
+fastest path (`lab.topologies.alone`).
 """
 
 from __future__ import annotations
