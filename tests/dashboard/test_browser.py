@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from chromium import chromium
+from playwright.sync_api import Error
 
 PATIENCE_MS = 120_000  # for each step, on a busy machine
 POINTS = "() => document.querySelector('#chart-tiers')?.card.traces[0]?.x.length ?? 0"
@@ -50,10 +51,17 @@ def _note_outside(outside, url):
 
 
 def until(page, condition, seconds=60):
-    """Poll a condition; the pages forbid `eval`, so Playwright cannot wait for a function."""
+    """Poll a condition; the pages forbid `eval`, so Playwright cannot wait for a function.
+
+    A page that loads anew in the middle of a condition, as at the end of a run, is asked again.
+    """
     for _ in range(10 * seconds):
-        if condition():
-            return
+        try:
+            if condition():
+                return
+        except Error as error:
+            if "Execution context was destroyed" not in str(error):
+                raise
         page.wait_for_timeout(100)
     raise AssertionError(f"not within {seconds} s")
 
