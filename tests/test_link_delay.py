@@ -39,7 +39,7 @@ def test_the_delay_of_an_access_point_is_added_to_each_of_its_links(link):
 
 def test_the_simulator_and_the_topology_file_have_the_same_delays():
     topology = Topology("t", NODES, LINKS, CELLS, ("ue1",))
-    tables = Tables(topology, Multipath(), 1, compiled.records())
+    tables = Tables(topology, Multipath(), [], 1, compiled.records())
     trunks = {each["link"]: each for each in as_json(topology, wire(topology))["trunks"]}
     for link in LINKS[:-1]:
         told = trunks[link.id]

@@ -49,7 +49,7 @@ from lab.scenario.schema import (
     validate,
     where,
 )
-from lab.scenario.traffic import Traffic
+from lab.scenario.traffic import KINDS_OF_KEYS, Traffic
 from lab.scenario.yaml_text import parse, read
 from lab.topologies import nodes_and_links
 from lab.topologies.checks import checked
@@ -704,6 +704,7 @@ LATER_KEYS: tuple[tuple[str, str, Any], ...] = (
     ("multipath", "endpoints", []),
     ("multipath", "limits", {"subflows": None, "add_addr_accepted": 8}),
     ("multipath", "ecn", False),
+    ("topology", "one_server", False),
 )
 """Keys with their defaults that older runs do not have. With the default, a run has the same digest
 as before there was a choice."""
@@ -722,6 +723,11 @@ def experiment(scenario: Scenario, engine: str) -> str:
     for part, key, default in LATER_KEYS:
         if decides[part].get(key) == default:
             del decides[part][key]
+    for flow in decides["traffic"]:
+        for key, kinds in KINDS_OF_KEYS.items():
+            if flow["kind"] not in kinds:
+                del flow[key]
+    _leave_out_no_traces(decides["topology"])
     if files := user_files(scenario, engine):
         decides["extensions"] = [[each.kind, each.name, each.sha256] for each in files]
     if data := inputs.by_name(input_files(scenario, engine)):
@@ -729,6 +735,16 @@ def experiment(scenario: Scenario, engine: str) -> str:
     return hashlib.sha256(
         json.dumps({"engine": engine, **decides}, sort_keys=True).encode()
     ).hexdigest()
+
+
+def _leave_out_no_traces(data: Any) -> None:
+    """Leave out of the directions of links that they follow no trace: older runs do not say so."""
+    inner = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
+    for each in inner:
+        _leave_out_no_traces(each)
+    for way in (data.get("up"), data.get("down")) if isinstance(data, dict) else ():
+        if isinstance(way, dict) and way.get("trace", "") is None:
+            del way["trace"], way["trace_bin_ms"]
 
 
 def user_files(scenario: Scenario, engine: str) -> tuple[Extension, ...]:

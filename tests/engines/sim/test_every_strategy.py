@@ -76,7 +76,7 @@ def test_most_pairs_run():
 def test_a_strategy_runs_on_a_scenario_that_allows_it(name, strategy):
     run = Simulation(scenario.load(name, Overrides(strategy=strategy)))
     frames = run.run(2.5)
-    assert sum(user["mbps"] for user in frames[-1]["user"].values()) > 0
+    assert any(user["mbps"] for frame in frames for user in frame["user"].values())
     assert all(AFTER_END in each["text"] for each in run.notes.events if each["kind"] == "warning")
     assert {each["strategy"] for each in run.notes.events if each["kind"] == "observation"} == {
         strategy
