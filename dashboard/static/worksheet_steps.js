@@ -130,7 +130,7 @@ export class QuestionStep extends AnswerStep {
     this.button.disabled = wait > 0;
     this.button.textContent = wait > 0 ? `Wait ${wait} s` : step.text || this.context.hidden() ? "Save the answer" : "Check the answer";
     this.saved.textContent = over ? "" : this.words();
-    this.below.replaceChildren(...outcome(step, this.isDraft, this.context));
+    showOutcome(this.below, step, this.isDraft, this.context);
   }
 }
 
@@ -169,8 +169,16 @@ export class CheckStep {
     this.button.hidden = step.state === "passed";
     this.button.disabled = wait > 0;
     this.button.textContent = wait > 0 ? `Wait ${wait} s` : "Check my runs";
-    this.below.replaceChildren(...outcome(step, false, this.context));
+    showOutcome(this.below, step, false, this.context);
   }
+}
+
+// Show an outcome again; details that were opened stay open.
+function showOutcome(box, ...about) {
+  const isOpen = box.querySelector("details")?.open ?? false;
+  box.replaceChildren(...outcome(...about));
+  const details = box.querySelector("details");
+  if (details) details.open = isOpen;
 }
 
 // Which runs a check looks at, by the numbers of their steps.
