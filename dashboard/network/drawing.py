@@ -12,7 +12,16 @@ from typing import Any
 from controller.units import fraction_from_ppm, ms_from_ns, scenario_mbps
 from dashboard.base.errors import Problem
 from dashboard.network.layout import WIDTH, Layout, Place, arrange, on_map
-from dashboard.network.names import ABOVE, LETTER, TALL, Box, Named, normal, places_of_names
+from dashboard.network.names import (
+    ABOVE,
+    LETTER,
+    PARTS,
+    TALL,
+    Box,
+    Named,
+    normal,
+    places_of_names,
+)
 from dashboard.palette import place_colours, subflow_colour, subflow_style, user_colours
 from lab.results.explain import paths as network_paths
 from lab.results.explain.paths import Event, NodePath, Paths
@@ -25,6 +34,7 @@ MOST_LABELLED = 0.12  # part of a map that users and labels may cover
 UNKNOWN_MBPS = 100.0  # width of subflows in a network without rates
 INSIDE_RADIUS = 8.0  # of a user with its number inside
 BESIDE = 3.0  # width of a link around its subflows, in pixels
+LABEL_AWAY = 6.0  # between a node, or the ring around it, and its label, in pixels
 RING = 5.5  # from the edge of an access point to the ring around it, in pixels
 PARALLEL = 14.0  # distance in pixels of two links between the same nodes
 Frame = Mapping[str, Any]  # a line of samples.jsonl
@@ -46,6 +56,11 @@ class Spot:
     side: str
     radius: float
     colour: int = -1
+
+    @property
+    def label_away(self) -> float:
+        """How far the label is from the middle of the node, in pixels."""
+        return self.radius + LABEL_AWAY + (RING if self.kind in ("wifi", "lte") else 0.0)
 
 
 @dataclass(frozen=True)
@@ -77,7 +92,7 @@ class Line:
     interface: str = ""
     rate_back_mbps: float | None = None
     down: str = ""
-    name_at: float = 0.4
+    name_at: float = PARTS[0]
     name_side: int = ABOVE
 
 
@@ -184,19 +199,17 @@ def line_ends(line: Line, places: Mapping[str, Place]) -> tuple[Place, Place]:
 
 
 def boxes_of(spot: Spot) -> Iterable[Box]:
-    """Return the space of a node, and of its label."""
-    is_ringed = spot.kind in ("wifi", "lte")
-    reach = spot.radius + (RING if is_ringed else 1.0)
+    """Yield the rectangles that a node and its label take up."""
+    reach = spot.label_away - LABEL_AWAY + 1.0
     yield Box(spot.x, spot.y, reach, reach)
     half = LETTER * len(spot.id)
-    beside = spot.radius + (RING + 6 if is_ringed else 6)
     match spot.side:
         case "left":
-            yield Box(spot.x - beside - half, spot.y, half, TALL / 2)
+            yield Box(spot.x - spot.label_away - half, spot.y, half, TALL / 2)
         case "right":
-            yield Box(spot.x + beside + half, spot.y, half, TALL / 2)
+            yield Box(spot.x + spot.label_away + half, spot.y, half, TALL / 2)
         case "below":
-            yield Box(spot.x, spot.y + beside + 3, half, TALL / 2)
+            yield Box(spot.x, spot.y + spot.label_away + 3, half, TALL / 2)
 
 
 def activity(

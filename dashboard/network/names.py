@@ -109,7 +109,7 @@ def places_of_names(
 
 
 def box_of(link: Named, part: float, side: int, width: float) -> Box:
-    """Return the space of a name beside a link that is `width` pixels wide."""
+    """Return the rectangle that a name takes up beside a link that is `width` pixels wide."""
     left, above = beside(link.a, link.b, width, link.letters, side)
     (x1, y1), (x2, y2) = link.a, link.b
     wide = LETTER * link.letters + (SWATCH / 2 if link.has_swatch else 0.0)

@@ -357,12 +357,12 @@ def _spot(spot: Spot, place: Place, now: Activity | None) -> str:
         f'tabindex="-1" aria-label="{escape(f"{KINDS[spot.kind]} {spot.id}")}" '
         f'transform="translate({place[0]:g},{place[1]:g})">{ring}'
         f'<circle class="body{colour}" r="{radius:g}"/>'
-        f'{glyph}<text {_label(spot, kind == "ap")} font-size="{size}">{label}</text></g>'
+        f'{glyph}<text {_label(spot)} font-size="{size}">{label}</text></g>'
     )
 
 
-def _label(spot: Spot, ringed: bool) -> str:
-    beside = spot.radius + (RING + 6 if ringed else 6)
+def _label(spot: Spot) -> str:
+    beside = spot.label_away
     match spot.side:
         case "left":
             return f'x="{-beside:g}" y="4" text-anchor="end"'

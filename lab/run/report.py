@@ -8,9 +8,12 @@ measured is None, never zero.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+from lab.scenario.clients import Done
+from lab.scenario.flows import Flow
 
 DIGITS = 4  # decimals of a rate in result.json
 
@@ -73,6 +76,18 @@ class ExchangeReport:
     at_s: float
     completion_s: float | None
     size_bytes: int
+
+
+def exchange_reports(
+    flow: Flow, done: Iterable[Done], waiting: Iterable[tuple[float, int]]
+) -> Iterator[ExchangeReport]:
+    """Yield a report of each exchange of a client, whose first connection is `flow`. `waiting` has
+    those that are not complete, as `lab.scenario.clients.Client` keeps them."""
+    for each in done:
+        taken_s = round(each.end_s - each.at_s, 6)
+        yield ExchangeReport(flow.id, flow.user, flow.kind, each.at_s, taken_s, each.size_bytes)
+    for at_s, size_bytes in waiting:
+        yield ExchangeReport(flow.id, flow.user, flow.kind, at_s, None, size_bytes)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
-from lab.run.report import ExchangeReport, VideoReport
+from lab.run.report import ExchangeReport, VideoReport, exchange_reports
 from lab.scenario.clients import NEVER_S, Ask, Asks, Client, Done, make
 from lab.scenario.flows import Flow
 
@@ -76,10 +76,7 @@ class Clients:
     def reports(self) -> Iterator[ExchangeReport]:
         """Yield a report of each exchange, also of those that are not complete."""
         for each in self._running.values():
-            flow, waiting = each.flow, each.client.waiting
-            found = [(e.at_s, round(e.end_s - e.at_s, 6), e.size_bytes) for e in each.done]
-            for at_s, taken_s, size in [*found, *((at_s, None, size) for at_s, size in waiting)]:
-                yield ExchangeReport(flow.id, flow.user, flow.kind, at_s, taken_s, size)
+            yield from exchange_reports(each.flow, each.done, each.client.waiting)
 
     def videos(self) -> Iterator[VideoReport]:
         for each in self._running.values():

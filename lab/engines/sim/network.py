@@ -213,7 +213,9 @@ class Network:
     # --- requests and answers
 
     def ask(self, flow: Flow) -> None:
-        """Let the client of a flow send one more request."""
+        """Let the client of a flow send one more request, unless its connection is over."""
+        if flow.id not in self.tables.present:
+            return
         self._make_room()
         exchanges.ask(self.w, self.tables.connections[flow.id], self.now_ns)
 

@@ -24,7 +24,7 @@ MTU_BYTES, ACK_BYTES = 1514, 86  # of a frame with data, and of one without (wit
 UNLIMITED_PACKETS = 20_000
 FQ, PFIFO, NETEM = 0x1, 0x10, 0x30  # major numbers of the qdiscs of `air`, `rate` and `link`
 BEARER_BUCKET_MS, LINK_BUCKET_MS = 4, 10
-FLOWS = "flows 1024 "  # of fq_codel: the kernel changes it never
+FLOWS = "flows 1024 "  # of fq_codel: the kernel refuses to change it
 LINE_RATE_BPS = 1_000_000_000  # of an unshaped link; also keeps netem first-in first-out
 
 

@@ -16,7 +16,7 @@ from lab.engines.mininet.traffic.sampler import (
     Sampler,
     single_path,
 )
-from lab.run.report import ExchangeReport, MptcpCheck, VideoReport
+from lab.run.report import ExchangeReport, MptcpCheck, VideoReport, exchange_reports
 from lab.scenario import subflows
 from lab.scenario.clients import Done
 from lab.scenario.flows import (
@@ -157,13 +157,7 @@ class Workload:
     def exchange_reports(self) -> Iterator[ExchangeReport]:
         """Yield a report of each exchange, also of those that are not complete."""
         for name, each in self.sampler.connections.items():
-            flow = self._opened[name]
-            found = [(e.at_s, round(e.end_s - e.at_s, 6), e.size_bytes) for e in each.done]
-            for at_s, taken_s, size in [
-                *found,
-                *((at_s, None, size) for at_s, size in each.waiting),
-            ]:
-                yield ExchangeReport(flow.id, flow.user, flow.kind, at_s, taken_s, size)
+            yield from exchange_reports(self._opened[name], each.done, each.waiting)
 
     def video_reports(self) -> Iterator[VideoReport]:
         for name, each in self.sampler.connections.items():
