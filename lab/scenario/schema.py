@@ -318,7 +318,7 @@ LIMITS = {
     "greater_than_equal": ("ge", "at least"),
     "greater_than": ("gt", "more than"),
 }
-FRACTIONS = ("loss", "loss_both")
+FRACTIONS = ("loss", "loss_both", "reorder", "duplicate", "p", "r", "good", "bad")
 MOST_UNKNOWN = 6  # unknown keys of a mapping that an error names
 Model = TypeVar("Model", bound=BaseModel)
 Loc = Sequence[str | int]
@@ -423,7 +423,9 @@ def _problems(
 
 
 def _keys_of(loc: Loc) -> list[str | int]:
-    return [step for step in loc if isinstance(step, int) or not step.startswith("function-")]
+    """Return a location without the steps that are no keys, but pydantic's names of functions and
+    of alternatives (`loss_keys.Loss`)."""
+    return [key for key in loc if isinstance(key, int) or not key.startswith(("function-", "<"))]
 
 
 def _unknown_keys(

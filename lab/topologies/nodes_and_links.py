@@ -11,9 +11,9 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from controller.paths import hops_to
-from controller.units import ns_from_ms, ppm_from_fraction
+from controller.units import ns_from_ms
 from lab.errors import RequestError
-from lab.topologies.parallel_paths import USUAL_PACKETS, Delay, Fraction, WithTrace, traces
+from lab.topologies.parallel_paths import USUAL_PACKETS, Delay, WithTrace, traces
 from lab.topologies.topology import Link, Node, Topology, at_start, down_directions
 from lab.topologies.trace import check_jitter
 
@@ -48,9 +48,8 @@ class Server(Part):
 class Wire(WithTrace):
     """A link between the nodes `a` and `b`. Delay and jitter are one way.
 
-    Without `rate_mbps` and a trace with a rate, the link has no limit. `loss` acts in the direction
-    of data, `loss_both` in both directions. By default, `id` is `A-B`, or `A-B-2` if this name is
-    taken.
+    Without `rate_mbps` and a trace with a rate, the link has no limit. By default, `id` is `A-B`,
+    or `A-B-2` if this name is taken.
     """
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{0,30}$")] = ""
@@ -59,15 +58,13 @@ class Wire(WithTrace):
     rate_mbps: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
     delay_ms: Delay = 0
     jitter_ms: Delay = 0
-    loss: Fraction = 0
-    loss_both: Fraction = 0
     queue_packets: Annotated[int, Field(ge=1, le=100_000)] = USUAL_PACKETS
 
     @model_validator(mode="after")
     def fits_its_trace(self) -> Wire:
         check_jitter(self.read_trace(), self.jitter_ms)
         has_rate = self.is_limited(self.rate_mbps)
-        self.check_directions(has_rate, self.jitter_ms)
+        self.check_directions(has_rate, self.delay_ms, self.jitter_ms)
         self.check_queue(has_rate, self.queue_packets)
         return self
 
@@ -79,6 +76,8 @@ class Wire(WithTrace):
             or self.jitter_ms
             or self.loss
             or self.loss_both
+            or self.reorder
+            or self.duplicate
             or self.trace
             or self.has_directions
         )
@@ -292,7 +291,6 @@ class _Builder:
 
 
 def _shaped(link: Wire, id: str, a: str, b: str, rate_scale: float) -> Link:
-    lost = 1 - (1 - link.loss) * (1 - link.loss_both)
     shaped = Link(
         id,
         a,
@@ -300,11 +298,9 @@ def _shaped(link: Wire, id: str, a: str, b: str, rate_scale: float) -> Link:
         link.rate_bps(link.rate_mbps, rate_scale),
         ns_from_ms(link.delay_ms),
         ns_from_ms(link.jitter_ms),
-        ppm_from_fraction(lost),
-        ppm_from_fraction(link.loss_both),
-        link.queue_packets,
+        queue_packets=link.queue_packets,
     )
-    trace = link.read_trace()
+    shaped, trace = link.impaired(shaped), link.read_trace()
     return link.queued(at_start(shaped, trace.steps[0], rate_scale) if trace else shaped)
 
 

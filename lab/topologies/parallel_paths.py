@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from controller.units import bps_from_mbps, ns_from_ms, ppm_from_fraction
-from lab.topologies import trace
-from lab.topologies.checks import checked_loss
+from lab.topologies import loss_keys, trace
+from lab.topologies.loss_keys import Bursts, Fraction, Loss
 from lab.topologies.queue_keys import Queue, check_size
 from lab.topologies.queues import red
 from lab.topologies.topology import Direction, Link, Node, OneWay, Topology, at_start
@@ -19,9 +19,6 @@ from lab.topologies.trace import Trace, Traced, TraceStep, check_jitter
 
 Rate = Annotated[float, Field(gt=0, le=10_000)]
 Delay = Annotated[float, Field(ge=0, le=5_000)]
-
-Fraction = Annotated[float, Field(ge=0, le=1), AfterValidator(checked_loss)]
-
 
 USUAL_PACKETS = 100
 NO_STEP = TraceStep(0, 1)
@@ -62,9 +59,11 @@ class Way(Follower):
 
     rate_mbps: Rate | None = None
     delay_ms: Delay | None = None
-    loss: Fraction | None = None
+    loss: Loss | None = None
     queue_packets: Annotated[int, Field(ge=1, le=10_000)] | None = None
     queue: Queue | None = None
+    reorder: Fraction | None = None
+    duplicate: Fraction | None = None
 
     @model_validator(mode="after")
     def fits_together(self) -> Way:
@@ -86,26 +85,56 @@ class Way(Follower):
         return OneWay(
             first.rate_bps(rate_scale) if rate_bps is None else rate_bps,
             None if delay_ms is None else ns_from_ms(delay_ms),
-            None if loss is None else ppm_from_fraction(loss),
+            None if loss is None else ppm_from_fraction(loss_keys.mean(loss)),
             self.queue.packets if self.queue and self.queue.packets else self.queue_packets,
             self.queue.discipline() if self.queue else None,
+            loss_keys.model(self.loss),
+            None if self.reorder is None else ppm_from_fraction(self.reorder),
+            None if self.duplicate is None else ppm_from_fraction(self.duplicate),
         )
 
 
 class WithTrace(Follower):
-    """The keys of a link that can follow a trace, of its queue and of its directions.
+    """The keys of a link that can follow a trace, of its queue, of what happens to its packets, and
+    of its directions.
 
-    `down` is the direction towards the users, `up` the other one. Each can follow a trace of its
-    own.
+    `loss` acts on data only, `loss_both` on all packets, in addition. `reorder` and `duplicate` are
+    the fractions of packets that skip the delay, and that arrive twice. `down` is the direction
+    towards the users, `up` the other one. Each can follow a trace of its own.
     """
 
     queue: Queue = Queue()
+    loss: Loss = 0
+    loss_both: Fraction = 0
+    reorder: Fraction = 0
+    duplicate: Fraction = 0
     up: Way = Way()
     down: Way = Way()
 
     @property
     def has_directions(self) -> bool:
         return (self.up, self.down) != (Way(), Way())
+
+    @model_validator(mode="after")
+    def has_one_model_of_losses(self) -> WithTrace:
+        if isinstance(self.loss, Bursts) and self.loss_both:
+            raise ValueError(
+                "loss_both: a link with losses in bursts has no other losses: leave one out, or "
+                "give up and down a loss of their own"
+            )
+        return self
+
+    def impaired(self, link: Link) -> Link:
+        """Return the link with the losses, reordering and duplicates of these keys."""
+        lost = combined_loss(loss_keys.mean(self.loss), self.loss_both)
+        return replace(
+            link,
+            loss_ppm=ppm_from_fraction(lost),
+            loss_back_ppm=ppm_from_fraction(self.loss_both),
+            bursts=loss_keys.model(self.loss),
+            reorder_ppm=ppm_from_fraction(self.reorder),
+            duplicate_ppm=ppm_from_fraction(self.duplicate),
+        )
 
     def directed(self, link: Link, down: Direction, rate_scale: float) -> Link:
         """Return the link with what its directions have of their own. `down` is the direction
@@ -132,7 +161,7 @@ class WithTrace(Follower):
             if way.queue.kind == "red":
                 red(way.queue.discipline(), way.queue.packets or packets)
 
-    def check_directions(self, has_rate: bool, jitter_ms: float) -> None:
+    def check_directions(self, has_rate: bool, delay_ms: float, jitter_ms: float) -> None:
         """Raise `ValueError` if a direction does not fit to the rest of the link."""
         for name, way in (("up", self.up), ("down", self.down)):
             if way.has_a_rate and not has_rate:
@@ -142,6 +171,13 @@ class WithTrace(Follower):
             if way.delay_ms is not None and way.delay_ms < jitter_ms:
                 raise ValueError(f"jitter_ms {jitter_ms:g} is above {name}.delay_ms")
             check_jitter(way.read_trace(), jitter_ms)
+            own_ms = delay_ms if way.delay_ms is None else way.delay_ms
+            own = self.reorder if way.reorder is None else way.reorder
+            follows = way.traces("delay_ms") or self.traces("delay_ms")
+            if own and not own_ms and not follows:
+                raise ValueError(
+                    "reorder: packets overtake others by skipping the delay: add delay_ms"
+                )
 
     def is_limited(self, rate_mbps: float | None) -> bool:
         """Return whether both directions have a rate, of which `rate_mbps` is that of the keys of
@@ -159,17 +195,11 @@ class WithTrace(Follower):
 
 class Path(WithTrace):
     """The parameters of one path; delay and jitter are one way. Without `rate_mbps`, a `trace` has
-    the rate.
-
-    `loss` is a loss probability in the direction of the data only. `loss_both` is an additional
-    loss probability in both directions.
-    """
+    the rate."""
 
     rate_mbps: Rate | None = None
     delay_ms: Delay = 10
     jitter_ms: Delay = 0
-    loss: Fraction = 0
-    loss_both: Fraction = 0
     queue_packets: Annotated[int, Field(ge=1, le=10_000)] = USUAL_PACKETS
 
     @model_validator(mode="after")
@@ -177,7 +207,7 @@ class Path(WithTrace):
         check_jitter(self.read_trace(), self.jitter_ms)
         if not self.is_limited(self.rate_mbps):
             raise ValueError("rate_mbps is missing: write it, or a trace with a rate")
-        self.check_directions(True, self.jitter_ms)
+        self.check_directions(True, self.delay_ms, self.jitter_ms)
         self.check_queue(True, self.queue_packets)
         return self
 
@@ -198,11 +228,9 @@ def combined_loss(first: float, second: float) -> float:
 
 
 def link(path: Path, id: str, a: str, b: str, rate_scale: float) -> Link:
-    """Return a link from `a`, which is nearer to the server, to `b` with the rate, delay, jitter,
-    losses and queue of `path`.
+    """Return a link from `a`, which is nearer to the server, to `b` with what `path` says.
 
-    The loss from `a` to `b` combines `loss` and `loss_both` of the path. The loss from `b` to `a`
-    is only `loss_both`. The rate is multiplied by `rate_scale`. A trace's first values replace
+    The rate is multiplied by `rate_scale`. A trace's first values replace
     those of `path`.
     """
     shaped = Link(
@@ -212,11 +240,9 @@ def link(path: Path, id: str, a: str, b: str, rate_scale: float) -> Link:
         rate_bps=path.rate_bps(path.rate_mbps, rate_scale),
         delay_ns=ns_from_ms(path.delay_ms),
         jitter_ns=ns_from_ms(path.jitter_ms),
-        loss_ppm=ppm_from_fraction(combined_loss(path.loss, path.loss_both)),
-        loss_back_ppm=ppm_from_fraction(path.loss_both),
         queue_packets=path.queue_packets,
     )
-    found = path.read_trace()
+    shaped, found = path.impaired(shaped), path.read_trace()
     if found:
         shaped = at_start(shaped, found.steps[0], rate_scale)
     return path.directed(path.queued(shaped), "ab", rate_scale)

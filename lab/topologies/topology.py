@@ -19,6 +19,7 @@ from typing import Any, Literal
 from controller import units
 from controller.paths import hops_to
 from lab.radio.cell import Cell
+from lab.topologies.bursts import Bursts
 from lab.topologies.queues import FIFO, Discipline
 from lab.topologies.trace import Traced, TraceStep
 
@@ -61,6 +62,9 @@ class OneWay:
     loss_ppm: int | None = None
     queue_packets: int | None = None
     discipline: Discipline | None = None
+    bursts: Bursts | None = None
+    reorder_ppm: int | None = None
+    duplicate_ppm: int | None = None
 
 
 AS_THE_LINK = OneWay()
@@ -79,6 +83,10 @@ class Link:
 
     `words` say where the link is, if its id does not, such as `core 4 to pod 1`. `ab` and `ba` are
     what the directions from `a` to `b` and back have of their own.
+
+    `bursts` is how data is lost if not each packet independently; `loss_ppm` is then the mean.
+    After `with_loss_on_data`, only directions have bursts. `reorder_ppm` of the packets skip the
+    delay, and `duplicate_ppm` arrive twice, in both directions.
     """
 
     id: str
@@ -92,6 +100,9 @@ class Link:
     queue_packets: int = 100
     words: str = ""
     discipline: Discipline = FIFO
+    bursts: Bursts | None = None
+    reorder_ppm: int = 0
+    duplicate_ppm: int = 0
     ab: OneWay = AS_THE_LINK
     ba: OneWay = AS_THE_LINK
 
@@ -183,10 +194,25 @@ class Topology:
         network = {key: value for key, value in asdict(self).items() if key != "traces"}
         for link, own in zip(network["links"], self.links, strict=True):
             del link["words"]  # another text is no other network
-            for key, usual in (("ab", AS_THE_LINK), ("ba", AS_THE_LINK), ("discipline", FIFO)):
+            for way in (link["ab"], link["ba"]):
+                for key in LATER_KEYS & {key for key in way if way[key] is None}:
+                    del way[key]
+            for key, usual in USUAL.items():
                 if getattr(own, key) == usual:
                     del link[key]
         return hashlib.sha256(json.dumps(network, sort_keys=True).encode()).hexdigest()
+
+
+# what links got later, and its usual values: a network without it keeps its digest
+LATER_KEYS = {"bursts", "reorder_ppm", "duplicate_ppm"}
+USUAL: dict[str, Any] = {
+    "ab": AS_THE_LINK,
+    "ba": AS_THE_LINK,
+    "discipline": FIFO,
+    "bursts": None,
+    "reorder_ppm": 0,
+    "duplicate_ppm": 0,
+}
 
 
 def at_start(link: Link, step: TraceStep, rate_scale: float) -> Link:
@@ -470,13 +496,21 @@ def data_directions(topology: Topology, flows: Iterable[tuple[str, str]]) -> dic
     return {link.id: _directions(link, crossed) or BOTH for link in topology.links}
 
 
-def with_loss(link: Link, directions: Directions, loss_ppm: int) -> Link:
-    """Return the link with the loss `loss_ppm` in the given directions. The other directions keep
-    their loss."""
+def with_loss(
+    link: Link, directions: Directions, loss_ppm: int, bursts: Bursts | None = None
+) -> Link:
+    """Return the link with the loss `loss_ppm`, perhaps in bursts, in the given directions. The
+    other directions keep their loss."""
+    ab, ba = (
+        replace(own, bursts=bursts) if side in directions else own
+        for side, own in (("ab", link.ab), ("ba", link.ba))
+    )
     return replace(
         link,
         loss_ppm=loss_ppm if "ab" in directions else link.loss_ppm,
         loss_back_ppm=loss_ppm if "ba" in directions else link.loss_back_ppm,
+        ab=ab,
+        ba=ba,
     )
 
 
@@ -488,7 +522,9 @@ def with_loss_on_data(topology: Topology, flows: Iterable[tuple[str, str]]) -> T
     of data, and `loss_back_ppm` the loss in the opposite direction.
     """
     is_settled = all(
-        link.loss_ppm == link.loss_back_ppm and link.without_own("loss_ppm") == BOTH
+        link.loss_ppm == link.loss_back_ppm
+        and link.bursts is None
+        and link.without_own("loss_ppm") == BOTH
         for link in topology.links
     )
     if is_settled:
@@ -499,13 +535,16 @@ def with_loss_on_data(topology: Topology, flows: Iterable[tuple[str, str]]) -> T
 
 
 def _with_loss_on_data(link: Link, directions: Directions) -> Link:
-    shared = with_loss(replace(link, loss_ppm=link.loss_back_ppm), directions, link.loss_ppm)
+    own = directions & link.without_own("loss_ppm")
+    shared = with_loss(
+        replace(link, loss_ppm=link.loss_back_ppm, bursts=None), own, link.loss_ppm, link.bursts
+    )
     return replace(
         shared,
         loss_ppm=shared.way("ab").loss_ppm,
         loss_back_ppm=shared.way("ba").loss_ppm,
-        ab=replace(link.ab, loss_ppm=None),
-        ba=replace(link.ba, loss_ppm=None),
+        ab=replace(shared.ab, loss_ppm=None),
+        ba=replace(shared.ba, loss_ppm=None),
     )
 
 

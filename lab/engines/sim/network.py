@@ -332,7 +332,7 @@ class Network:
                     changed_links.change(self.w, hop, hop.rate_bps, in_all_ns, self.now_ns)
             case SetLinkLoss(link, loss_ppm, sides):
                 for hop in [ways[side] for side in sides] if sides else self._data_hops[link]:
-                    hop.loss_ppm = loss_ppm
+                    hop.loss_ppm, hop.has_bursts = loss_ppm, 0
             case SetLinkQueue():
                 self._set_queue(change, ways)
             case SetLinkUp(link, up):

@@ -195,7 +195,7 @@ class Sampler:
         delay, jitter and loss has no queue, so all values of its sample are None."""
         toward_b, toward_a = (self.network.tables.links[link.id, end] for end in (link.b, link.a))
         if not any(
-            hop.rate_bps or hop.delay_ns or hop.jitter_ns or hop.loss_ppm
+            hop.rate_bps or hop.delay_ns or hop.jitter_ns or hop.loss_ppm or hop.duplicate_ppm
             for hop in (toward_b, toward_a)
         ):
             return LinkSample()

@@ -16,6 +16,7 @@ from lab.radio.cell import Cell, Station
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
 from lab.scenario.subflows import Planned, planned
+from lab.topologies.bursts import Bursts
 from lab.topologies.queues import FIFO, Discipline, red
 from lab.topologies.topology import Link, Topology, Wiring, link_delay_ns, wire
 
@@ -155,12 +156,25 @@ class Tables:
                 delay_ns=delay_ns,
                 jitter_ns=jitter_ns,
                 loss_ppm=way.loss_ppm,
+                reorder_ppm=way.reorder_ppm,
+                duplicate_ppm=way.duplicate_ppm,
                 queue_size=size,
                 queue=self.make.ints(size),
             )
+            if way.bursts:
+                hop.has_bursts, hop.bursts = 1, self._bursts(way.bursts)
             if way.rate_bps and way.discipline != FIFO:
                 hop.kind = at.MANAGED
                 hop.managed = self.queue(way.discipline, way.queue_packets)
+
+    def _bursts(self, bursts: Bursts) -> at.Bursts:
+        return self.make.one(
+            at.Bursts,
+            begin_ppm=bursts.begin_ppm,
+            end_ppm=bursts.end_ppm,
+            good_ppm=bursts.good_ppm,
+            bad_ppm=bursts.bad_ppm,
+        )
 
     def queue(self, discipline: Discipline, packets: int) -> at.Queue:
         """Return an empty queue of a MANAGED link."""

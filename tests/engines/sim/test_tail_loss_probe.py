@@ -33,7 +33,7 @@ def probe(ends):
 def test_the_timer_is_for_a_probe_after_two_round_trips(ends):
     ends.s.srtt_ns, ends.s.rto_ns = 40 * MS, 240 * MS
     ends.write(2)
-    assert (ends.s.is_probe, due_ms(ends)) == (1, 82)
+    assert (ends.s.timer_is_for, due_ms(ends)) == (at.PROBE, 82)
 
 
 def test_a_single_segment_has_200_ms_more_but_the_rto_is_the_limit(ends):
@@ -50,7 +50,7 @@ def test_a_probe_reveals_the_loss_before_it(ends):
     ends.arrive_and_acknowledge(*range(8))
     assert probe(ends) == 1
     assert ends.state() == (2, 0, at.OPEN)
-    assert ends.s.is_probe == 0  # now it is the RTO
+    assert ends.s.timer_is_for == at.RTO  # now it is the RTO
     ends.arrive_and_acknowledge(9)
     assert ends.state() == (0, 1, at.RECOVERY)
     assert ends.send() == [8]
@@ -67,7 +67,7 @@ def test_a_probe_is_a_new_segment_if_there_is_one_whatever_the_window(ends):
 def test_there_is_one_probe_and_then_the_rto(ends):
     ends.write(2)
     probe(ends)
-    assert ends.s.is_probe == 0
+    assert ends.s.timer_is_for == at.RTO
     probe(ends)
     assert ends.state() == (0, 2, at.TIMED_OUT)
 
@@ -88,7 +88,7 @@ def test_no_probe_is_sent_after_a_loss(ends):
     ends.write(10)
     ends.arrive_and_acknowledge(1, 2, 3)
     sender.restart_timer(ends.w, ends.s, ends.now_ns, ends.now_ns)
-    assert ends.s.is_probe == 0
+    assert ends.s.timer_is_for == at.RTO
     transmissions = ends.s.transmissions
     tail_loss_probe.send(ends.w, ends.s, ends.now_ns)
     assert ends.s.transmissions == transmissions

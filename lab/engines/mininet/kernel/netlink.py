@@ -18,14 +18,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from lab.engines.mininet.kernel.shaping import Shape
 from lab.errors import LabError
+from lab.topologies.bursts import Bursts
 
 NETLINK_ROUTE, NETLINK_SOCK_DIAG = 0, 4
 REQUEST, DUMP, ACK, ECHO = 0x1, 0x300, 0x4, 0x8
 ERROR, DONE = 2, 3
 RTM_GETLINK, RTM_NEWQDISC, RTM_GETQDISC, RTM_NEWTCLASS = 18, 36, 38, 40
 TCA_KIND, TCA_OPTIONS, TCA_STATS = 1, 2, 3
-TCA_NETEM_LATENCY64, TCA_NETEM_JITTER64 = 10, 11
+TCA_NETEM_REORDER, TCA_NETEM_LOSS, TCA_NETEM_LATENCY64, TCA_NETEM_JITTER64 = 3, 5, 10, 11
+NETEM_LOSS_GE = 2  # in TCA_NETEM_LOSS: the model of Gilbert and Elliott
+NETEM_OPTIONS_BYTES = 24  # before the attributes: struct tc_netem_qopt
+NETEM_WHOLE = 0xFFFFFFFF  # all packets, as a fraction
 CLONE_NEWNET = 0x40000000
 TICK_NS = 64  # the packet scheduler's clock
 BATCH = 16  # requests whose answers fit into a socket's buffer
@@ -105,9 +110,10 @@ class Scheduler:
         }
 
     def losses(self, wanted: Sequence[Handle]) -> dict[Handle, float]:
-        """Return the configured random loss, from 0 to 1, of each netem qdisc in `wanted`."""
+        """Return the configured random loss, from 0 to 1, of each netem qdisc in `wanted`. Of
+        losses in bursts, this is the mean."""
         return {
-            each: struct.unpack_from("=I", first_attribute(answer, TCA_OPTIONS), 8)[0] / 0xFFFFFFFF
+            each: _configured_loss(first_attribute(answer, TCA_OPTIONS))
             for each, answer in self._qdiscs(wanted)
             if first_attribute(answer, TCA_KIND) == b"netem\0"
         }
@@ -135,25 +141,51 @@ class Scheduler:
             [_htb_class(interface, *limit) for interface, limit in rates.items()],
         )
 
-    def set_netem(self, interface: int, limit: int, timing: tuple[int, int], loss_ppm: int) -> None:
+    def set_netem(self, interface: int, limit: int, shape: Shape) -> None:
         """Change the netem qdisc 30: in the HTB class 1:1 of an interface, as `tc qdisc change`.
 
-        `timing` is the delay and the jitter [ns], and `limit` the most packets that are being
-        delayed. Its rate stays. Raises `LabError` if the kernel refuses.
+        `limit` is the most packets that are being delayed. Its rate stays. A link that loses in
+        bursts begins in the good state again. Raises `LabError` if the kernel refuses.
         """
-        change_each(self._socket, RTM_NEWQDISC, [_netem(interface, limit, timing, loss_ppm)])
+        change_each(self._socket, RTM_NEWQDISC, [_netem(interface, limit, shape)])
 
     def close(self) -> None:
         self._socket.close()
 
 
-def _netem(interface: int, limit: int, timing: tuple[int, int], loss_ppm: int) -> bytes:
-    loss = loss_ppm * 0xFFFFFFFF // 1_000_000
-    options = struct.pack("=6I", 0, limit, loss, 0, 0, 0)
-    options += attribute(TCA_NETEM_LATENCY64, struct.pack("=q", timing[0]))
-    options += attribute(TCA_NETEM_JITTER64, struct.pack("=q", timing[1]))
+def _netem(interface: int, limit: int, shape: Shape) -> bytes:
+    loss, reorder, duplicate = (
+        ppm * NETEM_WHOLE // 1_000_000
+        for ppm in (shape.loss_ppm, shape.reorder_ppm, shape.duplicate_ppm)
+    )
+    gap = int(reorder > 0)  # any packet may skip the delay, as with tc
+    loss = 0 if shape.bursts else loss
+    options = struct.pack("=6I", 0, limit, loss, gap, duplicate, 0)
+    if shape.bursts:
+        options += attribute(TCA_NETEM_LOSS, attribute(NETEM_LOSS_GE, _bursts(shape.bursts)))
+    if reorder:
+        options += attribute(TCA_NETEM_REORDER, struct.pack("=2I", reorder, 0))
+    options += attribute(TCA_NETEM_LATENCY64, struct.pack("=q", shape.netem_ns))
+    options += attribute(TCA_NETEM_JITTER64, struct.pack("=q", shape.jitter_ns))
     head = struct.pack("=BxxxiIII", 0, interface, 0x300000, 0x10001, 0)
     return head + attribute(TCA_KIND, b"netem\0") + attribute(TCA_OPTIONS, options)
+
+
+def _bursts(bursts: Bursts) -> bytes:
+    """Encode a struct tc_netem_gemodel: p, r, h and 1-k. h is what the bad state lets through."""
+    passed_ppm = 1_000_000 - bursts.bad_ppm
+    values = (bursts.begin_ppm, bursts.end_ppm, passed_ppm, bursts.good_ppm)
+    return struct.pack("=4I", *(ppm * NETEM_WHOLE // 1_000_000 for ppm in values))
+
+
+def _configured_loss(options: bytes) -> float:
+    """Return the loss in the options of a netem qdisc, from 0 to 1."""
+    model = first_attribute(options[NETEM_OPTIONS_BYTES:], TCA_NETEM_LOSS)
+    if bursts := first_attribute(model, NETEM_LOSS_GE):
+        begin, end, passed, good = struct.unpack_from("=4I", bursts)
+        bad = NETEM_WHOLE - passed
+        return float((end * good + begin * bad) / (begin + end) / NETEM_WHOLE)
+    return float(struct.unpack_from("=I", options, 8)[0] / NETEM_WHOLE)
 
 
 def _htb_class(interface: int, rate_bps: int, burst_bytes: int) -> bytes:

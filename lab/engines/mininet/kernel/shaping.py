@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from lab.topologies.bursts import Bursts
 from lab.topologies.queues import FIFO, Discipline, red
 
 MTU_BYTES, ACK_BYTES = 1514, 86  # of a frame with data, and of one without (with MPTCP's options)
@@ -35,7 +36,8 @@ class Shape:
     `queue_packets` is how many packets may wait because of the rate, not counting packets that are
     being delayed. Jitter does not change the order of packets. `frame_bytes` is the usual size of
     the frames. `fastest_bps` is the largest rate that the link has had. `discipline` says which of
-    the packets that wait are dropped or marked.
+    the packets that wait are dropped or marked. With `bursts`, `loss_ppm` is the mean of what they
+    lose. `reorder_ppm` of the packets skip the delay, and `duplicate_ppm` are sent twice.
     """
 
     rate_bps: int | None
@@ -46,6 +48,9 @@ class Shape:
     frame_bytes: int = MTU_BYTES
     fastest_bps: int = 0
     discipline: Discipline = FIFO
+    bursts: Bursts | None = None
+    reorder_ppm: int = 0
+    duplicate_ppm: int = 0
 
     @property
     def line_bps(self) -> int:
@@ -153,8 +158,24 @@ def host_link(device: str, shape: Shape) -> str:
 
 def _netem(shape: Shape, delay_ns: int, limit: int, rate_bps: int) -> str:
     jitter = f" {shape.jitter_ns / 1000:.6g}us" if shape.jitter_ns else ""
-    loss = f" loss {shape.loss_ppm / 10_000:.6g}%" if shape.loss_ppm else ""
-    return f"netem limit {limit} delay {delay_ns / 1000:.9g}us{jitter}{loss} rate {rate_bps}bit"
+    reorder = f" reorder {_percent(shape.reorder_ppm)}" if shape.reorder_ppm else ""
+    duplicate = f" duplicate {_percent(shape.duplicate_ppm)}" if shape.duplicate_ppm else ""
+    return (
+        f"netem limit {limit} delay {delay_ns / 1000:.9g}us{jitter}{_loss(shape)}{reorder}"
+        f"{duplicate} rate {rate_bps}bit"
+    )
+
+
+def _loss(shape: Shape) -> str:
+    """Return netem's words for a loss. Those of bursts are, in this order: p, r, 1-h and 1-k."""
+    if bursts := shape.bursts:
+        values = (bursts.begin_ppm, bursts.end_ppm, bursts.bad_ppm, bursts.good_ppm)
+        return f" loss gemodel {' '.join(map(_percent, values))}"
+    return f" loss {_percent(shape.loss_ppm)}" if shape.loss_ppm else ""
+
+
+def _percent(ppm: int) -> str:
+    return f"{ppm / 10_000:.6g}%"
 
 
 def rate(device: str, rate_bps: int, queue_packets: int, delay_ns: int = 0) -> list[str]:

@@ -271,7 +271,16 @@ class Links:
         fastest_bps = self.fastest_bps[link.id, side]
         discipline = way.discipline if way.rate_bps else FIFO
         return Shape(
-            way.rate_bps, *delays, way.loss_ppm, queue, frame_bytes, fastest_bps, discipline
+            way.rate_bps,
+            *delays,
+            way.loss_ppm,
+            queue,
+            frame_bytes,
+            fastest_bps,
+            discipline,
+            way.bursts,
+            way.reorder_ppm,
+            way.duplicate_ppm,
         )
 
     def _shape(self, lines: list[str], doing: str, host: str | None = None) -> None:
@@ -321,22 +330,25 @@ class Links:
 def set_shape(device: str, shape: Shape) -> None:
     """Set what `shaping.changed_link` says, by netlink."""
     with closing(Scheduler()) as scheduler:
-        interface, timing = scheduler.index(device), (shape.netem_ns, shape.jitter_ns)
+        interface = scheduler.index(device)
         burst = shaping.burst_bytes(shape.line_bps, shaping.LINK_BUCKET_MS)
         scheduler.set_rates({interface: (shape.line_bps, burst)})
-        scheduler.set_netem(interface, shaping.UNLIMITED_PACKETS, timing, shape.loss_ppm)
+        scheduler.set_netem(interface, shaping.UNLIMITED_PACKETS, shape)
 
 
 def has_shape(link: Link, cells: Iterable[Cell]) -> bool:
     """Return True if a wired link needs qdiscs of its own.
 
-    A link needs one if it has a rate, a delay, jitter or a loss. Wired links of an access point or
-    of a relay (a switch with a radio) always need one. One reason is that telemetry.py reads the
-    counters of an access point's links.
+    A link needs one if it has a rate, a delay, jitter, a loss or duplicates. Wired links of an
+    access point or of a relay (a switch with a radio) always need one. One reason is that
+    telemetry.py reads the counters of an access point's links.
     """
     ends = {link.a, link.b}
     ways = [link.way(side) for side in SIDES]
-    shape = any(way.rate_bps or way.loss_ppm or any(link_delay_ns(way, cells)) for way in ways)
+    shape = any(
+        way.rate_bps or way.loss_ppm or way.duplicate_ppm or any(link_delay_ns(way, cells))
+        for way in ways
+    )
     members = [
         (cell.ap in ends, any(each.user in ends for each in cell.stations)) for cell in cells
     ]

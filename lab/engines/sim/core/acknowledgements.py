@@ -5,17 +5,26 @@ A subflow numbers its transmissions from 0, retransmissions included.
   arrived, and which transmission caused it.
 - Loss detection (RFC 8985): a segment is lost if a segment transmitted at least three transmissions
   later has arrived. During loss recovery, one transmission later is enough. Lost retransmissions
-  are found in the same way. Linux uses these rules until it observes reordering (tcp_rack_reo_wnd);
-  a simulated path never reorders packets.
+  are found in the same way. These rules hold until the sender sees that packets overtake others
+  (`reordering`).
 - Loss recovery (RFC 6582): the window is reduced once per recovery. A recovery ends when the
-  segments before RECOVER are acknowledged. Marks reduce it, too (`ecn`).
+  segments before RECOVER are acknowledged. Marks reduce it, too (`ecn`). It is undone if all that
+  counted as lost was only late.
 - Timeouts (RFC 6298): `round_trips` computes the timeout. A timeout is undone if an acknowledgement
   shows that the segments were only late (RFC 4015 and 5682; Linux, tcp_try_undo_loss).
 """
 
 from __future__ import annotations
 
-from lab.engines.sim.core import congestion, ecn, round_trips, sender, tail_loss_probe
+from lab.engines.sim.core import (
+    congestion,
+    ecn,
+    events,
+    reordering,
+    round_trips,
+    sender,
+    tail_loss_probe,
+)
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import jit
 from lab.engines.sim.core.state import Packet, Segment, Subflow, World, segment, transmission
@@ -51,18 +60,20 @@ def mark_lost(s: Subflow, slot: Segment) -> None:
     slot.state = at.LOST
     s.pipe -= 1
     s.lost += 1
+    s.losses_to_prove += 1
     s.segments_lost += 1
 
 
 @jit
-def detect_losses(s: Subflow, number: int, arrivals: int) -> tuple[int, int]:
+def detect_losses(s: Subflow, number: int, arrivals: int, now_ns: int) -> tuple[int, int]:
     """Mark the segments of subflow `s` that are lost, now that its transmission `number` has
     arrived (RFC 8985). Return how many segments are lost, and how many others are found to have
     arrived.
 
     The threshold is 1 during loss recovery and after a timeout. Otherwise it is 3, or less if few
     segments are in flight. A segment in flight is lost if the number of its last transmission is
-    smaller than `number` by at least the threshold.
+    smaller than `number` by at least the threshold. Once packets have overtaken others, its time
+    decides (`reordering`).
 
     A segment that has reached the receiver does not count as lost if only its acknowledgement was.
     `arrivals` is how many segments the receiver had got when it sent the present acknowledgement.
@@ -70,25 +81,60 @@ def detect_losses(s: Subflow, number: int, arrivals: int) -> tuple[int, int]:
     threshold = 1
     if s.mode == at.OPEN or s.mode == at.REDUCED:
         threshold = min(DUP_THRESHOLD, max(1, sender.flight_size(s) - 1))
+    last = number - threshold
+    if s.is_reordering == 1:
+        last = s.newest_arrived - 1
     lost, arrived = 0, 0
-    while s.loss_scanned <= number - threshold:
+    while s.loss_scanned <= last:
         k = s.loss_scanned
+        if reordering.is_missing(s, k):
+            seq = transmission(s, k).seq
+            slot = segment(s, seq)
+            if 0 < slot.arrival <= arrivals:
+                arrived += mark_arrived(s, seq, at.SACKED)
+            elif s.is_reordering == 1 and reordering.lost_at_ns(s, k) > now_ns:
+                break
+            else:
+                mark_lost(s, slot)
+                s.lost_hint = min(s.lost_hint, seq)
+                lost += 1
         s.loss_scanned = k + 1
-        seq = transmission(s, k).seq
-        slot = segment(s, seq)
-        if (
-            seq < s.snd_una
-            or slot.state != at.IN_FLIGHT
-            or slot.transmission != k  # it was retransmitted since
-        ):
-            continue
-        if 0 < slot.arrival <= arrivals:
-            arrived += mark_arrived(s, seq, at.SACKED)
-        else:
-            mark_lost(s, slot)
-            s.lost_hint = min(s.lost_hint, seq)
-            lost += 1
     return lost, arrived
+
+
+@jit
+def enter_recovery(s: Subflow, now_ns: int) -> None:
+    """Begin to recover from a loss, unless subflow `s` does already."""
+    if s.mode == at.RECOVERY or s.mode == at.TIMED_OUT:
+        return
+    s.cwnd_before = s.ssthresh_before = 0.0  # after a mark, nothing is undone
+    if s.mode == at.OPEN:
+        s.cwnd_before = s.cwnd
+        s.ssthresh_before = s.ssthresh
+        congestion.on_loss(s, now_ns)
+    s.mode, s.probe_end = at.RECOVERY, 0
+    s.recover = s.snd_nxt
+
+
+@jit
+def wait_for_late(w: World, s: Subflow, now_ns: int) -> bool:
+    """If segments may only be late, let the timer expire when they count as lost. Return whether
+    there are any."""
+    until_ns = reordering.wait_until_ns(s)
+    if until_ns > 0:
+        s.timer_is_for = at.REORDERING
+        events.start_timer(w, s.timer, max(now_ns, min(until_ns, now_ns + s.rto_ns)))
+    return until_ns > 0
+
+
+@jit
+def on_reordering_timer(w: World, s: Subflow, now_ns: int) -> None:
+    """Mark the segments of subflow `s` as lost that are too late (Linux, tcp_rack_reo_timeout)."""
+    lost, _arrived = detect_losses(s, s.newest_arrived, s.arrivals_known, now_ns)
+    if lost > 0:
+        enter_recovery(s, now_ns)
+    if not wait_for_late(w, s, now_ns):
+        sender.restart_rto(w, s, now_ns)
 
 
 @jit
@@ -115,6 +161,7 @@ def receive_ack(w: World, s: Subflow, p: Packet, now_ns: int) -> None:
     number, expected = p.transmission, p.seq
     s.acks_received += 1
     round_trips.measure(s, number, expected, now_ns)
+    was_late = reordering.note(s, p, now_ns)
     acked = 0
     advanced = expected > s.snd_una
     while s.snd_una < expected:
@@ -125,16 +172,20 @@ def receive_ack(w: World, s: Subflow, p: Packet, now_ns: int) -> None:
         acked += mark_arrived(s, sacked, at.SACKED)
     sent_before = number < s.sent_before_timeout
     if s.mode == at.TIMED_OUT and acked > 0 and sent_before:
-        undo_timeout(s)
-    lost, arrived = detect_losses(s, number, p.segments_so_far)
+        undo(s)
+    elif was_late:
+        s.losses_to_prove -= 1
+        revive(s)
+        if s.losses_to_prove <= 0:
+            undo(s)
+    lost, arrived = detect_losses(s, number, p.segments_so_far, now_ns)
     acked += arrived
     if s.mode != at.OPEN and ecn.is_over(s):
-        s.mode = at.OPEN
+        if s.mode == at.RECOVERY:
+            reordering.end_recovery(s)
+        s.mode, s.losses_to_prove = at.OPEN, 0
     if lost > 0 and (s.mode == at.OPEN or s.mode == at.REDUCED):
-        if s.mode == at.OPEN:
-            congestion.on_loss(s, now_ns)
-        s.mode, s.probe_end = at.RECOVERY, 0
-        s.recover = s.snd_nxt
+        enter_recovery(s, now_ns)
     elif p.echo == 1 and s.mode == at.OPEN:
         ecn.reduce(s, now_ns)
     elif limited and acked > 0 and s.mode != at.RECOVERY and s.mode != at.REDUCED:
@@ -144,6 +195,7 @@ def receive_ack(w: World, s: Subflow, p: Packet, now_ns: int) -> None:
         end_round(s, limited, now_ns)
     if advanced:
         s.backoff = 0
+    if not wait_for_late(w, s, now_ns) and advanced:
         sender.restart_timer(w, s, now_ns, now_ns)
 
 
@@ -157,8 +209,8 @@ def on_timeout(w: World, s: Subflow, now_ns: int) -> None:
     """
     if s.mode == at.OPEN:
         s.sent_before_timeout = s.transmissions
-        s.cwnd_before_timeout = s.cwnd
-        s.ssthresh_before_timeout = s.ssthresh
+        s.cwnd_before = s.cwnd
+        s.ssthresh_before = s.ssthresh
         congestion.on_timeout(s, now_ns)
     elif s.mode != at.TIMED_OUT:
         s.sent_before_timeout = 0
@@ -177,18 +229,26 @@ def on_timeout(w: World, s: Subflow, now_ns: int) -> None:
 
 
 @jit
-def undo_timeout(s: Subflow) -> None:
-    """Undo the last timeout of subflow `s`: restore the window, and treat lost segments as being in
-    flight again. This is called when a segment sent before the timeout has arrived."""
-    s.cwnd = max(s.cwnd, s.cwnd_before_timeout)
-    s.ssthresh = max(s.ssthresh, s.ssthresh_before_timeout)
+def undo(s: Subflow) -> None:
+    """Undo the last timeout or recovery of subflow `s`: restore the window, and treat lost segments
+    as being in flight again."""
+    s.cwnd = max(s.cwnd, s.cwnd_before)
+    s.ssthresh = max(s.ssthresh, s.ssthresh_before)
     s.mode, s.backoff = at.OPEN, 0
+    revive(s)
+    s.losses_to_prove = 0
+
+
+@jit
+def revive(s: Subflow) -> None:
+    """Treat the lost segments of subflow `s` as being in flight again."""
     for seq in range(s.snd_una, s.snd_nxt):
         slot = segment(s, seq)
         if slot.state == at.LOST:
             slot.state = at.IN_FLIGHT
             s.pipe += 1
             s.lost -= 1
+            s.losses_to_prove -= 1
             s.segments_lost -= 1
             first = slot.transmission
             s.loss_scanned = min(s.loss_scanned, first)

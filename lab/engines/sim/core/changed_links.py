@@ -5,7 +5,8 @@
    as long as before.
 2) These packets get the new delay. Packets that have left the queue keep their delay: they are
    already on the cable.
-3) No packet overtakes another. After a shorter delay, packets wait for those that left before.
+3) No packet overtakes another, except those that skip the delay. After a shorter delay, packets
+   wait for those that left before.
 """
 
 from __future__ import annotations
@@ -31,11 +32,14 @@ def change(w: World, h: Hop, rate_bps: int, delay_ns: int, now_ns: int) -> None:
     while p != w.no_packet:
         following = p.next
         departs_ns = stretched(p.departs_ns, stretch, now_ns)
-        out_ns = p.out_ns + departs_ns - p.departs_ns + added_ns
-        out_ns = max(now_ns, out_ns, h.last_out_ns)
+        if h.reorder_ppm > 0 and p.out_ns == p.departs_ns:  # it skips the delay
+            out_ns = departs_ns
+        else:
+            out_ns = p.out_ns + departs_ns - p.departs_ns + added_ns
+            out_ns = h.last_out_ns = max(now_ns, out_ns, h.last_out_ns)
         due_ns = p.due_ns + out_ns - p.out_ns
         p.departs_ns = departs_ns
-        p.out_ns = h.last_out_ns = out_ns
+        p.out_ns = out_ns
         events.line_up(w, h.line, due_ns, p)
         p = following
     if h.kind == at.MANAGED and h.managed.sent.first != w.no_packet:

@@ -17,6 +17,7 @@ from lab.engines.sim.core import (
 )
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import jit
+from lab.engines.sim.core.random_numbers import random_below
 from lab.engines.sim.core.state import Event, Hop, Packet, World
 
 # one event creates fewer packets and events than this, not counting packets that leave bearers
@@ -70,11 +71,37 @@ def may_send(w: World, e: Event, kind: int, now_ns: int) -> bool:
 
 @jit
 def enter_hop(w: World, h: Hop, p: Packet, now_ns: int) -> Packet:
-    """Let packet `p` enter hop `h`, one direction of a link or radio channel.
+    """Let packet `p` enter hop `h`, one direction of a link or radio channel, perhaps twice.
 
     Return `p` if it has already crossed the hop and continues now. Return no packet if it waits, is
     on its way, or was dropped.
     """
+    if h.duplicate_ppm > 0 and random_below(h.random, at.MILLION) < h.duplicate_ppm:
+        copy = cross(w, h, copy_of(w, p), now_ns)
+        if copy != w.no_packet:
+            events.line_up(w, h.line, now_ns, copy)
+    return cross(w, h, p, now_ns)
+
+
+@jit
+def copy_of(w: World, p: Packet) -> Packet:
+    """Return a new packet that is equal to packet `p`."""
+    copy = links.new_packet(w, p.subflow, p.kind, p.step, p.size)
+    copy.ecn = p.ecn
+    copy.echo = p.echo
+    copy.seq = p.seq
+    copy.dsn = p.dsn
+    copy.stamp_ns = p.stamp_ns
+    copy.echo_ns = p.echo_ns
+    copy.transmission = p.transmission
+    copy.segments_so_far = p.segments_so_far
+    copy.window_end = p.window_end
+    return copy
+
+
+@jit
+def cross(w: World, h: Hop, p: Packet, now_ns: int) -> Packet:
+    """Let packet `p` enter hop `h` once, and return as `enter_hop`."""
     if not links.admits(w, h, p):
         return w.no_packet
     kind = h.kind

@@ -73,16 +73,29 @@ def admits(w: World, h: Hop, p: Packet) -> bool:
     and return False.
 
     A hop that is down drops all packets. Any other hop drops a packet with probability LOSS_PPM /
-    1,000,000.
+    1,000,000, or in bursts.
     """
     h.in_packets += 1
     h.in_bytes += p.size
     lost = h.is_up == 0
     if not lost and h.loss_ppm > 0:
-        lost = random_below(h.random, at.MILLION) < h.loss_ppm
+        probability_ppm = next_loss_ppm(h) if h.has_bursts == 1 else h.loss_ppm
+        lost = random_below(h.random, at.MILLION) < probability_ppm
     if lost:
         drop(w, h, p)
     return not lost
+
+
+@jit
+def next_loss_ppm(h: Hop) -> int:
+    """Return with which probability a packet is lost that arrives at hop `h`, which loses packets
+    in bursts: that of the present state. The packet may change the state for the next one."""
+    bursts = h.bursts
+    if bursts.is_bad == 1:
+        bursts.is_bad = int(random_below(h.random, at.MILLION) >= bursts.end_ppm)
+        return bursts.bad_ppm
+    bursts.is_bad = int(random_below(h.random, at.MILLION) < bursts.begin_ppm)
+    return bursts.good_ppm
 
 
 @jit
@@ -100,12 +113,14 @@ def forward(w: World, line: Event, p: Packet, at_ns: int, now_ns: int) -> Packet
     `at_ns` is later than `now_ns`, schedule the arrival in `line` (`events.line_up`) and return
     no packet. Otherwise return `p`.
 
-    A link with neither rate nor jitter needs no event: the packet crosses it in this call, and the
+    A link that only delays and drops needs no event: the packet crosses it in this call, and the
     link's delay is added to `at_ns`. If such a link drops the packet, return no packet.
     """
     while True:
         h = p.step.hop
         if h.kind != at.WIRE or h.rate_bps > 0 or h.jitter_ns > 0:
+            break
+        if h.reorder_ppm > 0 or h.duplicate_ppm > 0:
             break
         if not admits(w, h, p):
             return w.no_packet
@@ -140,7 +155,7 @@ def queue_length(h: Hop, now_ns: int) -> int:
 @jit
 def cross_wire(w: World, h: Hop, p: Packet, now_ns: int) -> Packet:
     """Send packet `p` over link `h`: through its drop-tail queue, at its rate, and then with its
-    delay and jitter. Jitter does not reorder packets.
+    delay and jitter. Jitter does not reorder packets (see `arrival_ns`).
 
     Return `p` if it arrives immediately, over a link with neither rate nor delay. Return no
     packet if its arrival is scheduled for later, or if it was dropped.
@@ -165,7 +180,10 @@ def cross_wire(w: World, h: Hop, p: Packet, now_ns: int) -> Packet:
 
 @jit
 def arrival_ns(h: Hop, departs_ns: int, now_ns: int) -> int:
-    """Return when the packet that leaves link `h` next, at `departs_ns`, is at the other end."""
+    """Return when the packet that leaves link `h` next, at `departs_ns`, is at the other end. Only
+    a packet that skips the delay arrives before an earlier one."""
+    if h.reorder_ppm > 0 and random_below(h.random, at.MILLION) < h.reorder_ppm:
+        return max(now_ns, departs_ns)
     out_ns = departs_ns + h.delay_ns
     if h.jitter_ns > 0:
         millionths = random_below(h.random, 2 * at.MILLION + 1) - at.MILLION

@@ -206,7 +206,7 @@ def push_as_linux(w: World, c: Connection, most: int, now_ns: int) -> int:
 @jit
 def on_rto(w: World, s: Subflow, now_ns: int) -> bool:
     """Handle the event of the retransmission timer of subflow `s`. If the timer has expired, send a
-    tail loss probe or mark all segments in flight as lost, and return True. Otherwise return False.
+    tail loss probe or mark segments in flight as lost, and return True. Otherwise return False.
 
     At the first of several timeouts in a row, the segments in flight are also queued for
     reinjection over other subflows.
@@ -214,8 +214,11 @@ def on_rto(w: World, s: Subflow, now_ns: int) -> bool:
     expired = events.has_expired(w, s.timer, now_ns)
     if not expired or s.state != at.ESTABLISHED:
         return False
-    if s.is_probe == 1:
+    if s.timer_is_for == at.PROBE:
         tail_loss_probe.send(w, s, now_ns)
+        return True
+    if s.timer_is_for == at.REORDERING:
+        acknowledgements.on_reordering_timer(w, s, now_ns)
         return True
     acknowledgements.on_timeout(w, s, now_ns)
     if s.backoff == 1:

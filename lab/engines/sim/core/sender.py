@@ -49,7 +49,7 @@ def window_has_room(w: World, s: Subflow) -> bool:
 def restart_rto(w: World, s: Subflow, now_ns: int) -> None:
     """Restart the retransmission timer of subflow `s`, or stop it if nothing is in flight (RFC
     6298, (5.1) to (5.3))."""
-    s.is_probe = 0
+    s.timer_is_for = at.RTO
     if flight_size(s) == 0:
         s.timer.expires_ns = 0
         return
@@ -81,7 +81,7 @@ def restart_timer(w: World, s: Subflow, rto_since_ns: int, now_ns: int) -> None:
     margin_ns = PROBE_ALONE_NS if flight_size(s) == 1 else PROBE_MARGIN_NS
     probe_ns = now_ns + 2 * s.srtt_ns + margin_ns
     due_ns = max(now_ns, min(probe_ns, rto_since_ns + s.rto_ns))
-    s.is_probe = 1
+    s.timer_is_for = at.PROBE
     events.start_timer(w, s.timer, due_ns)
 
 
@@ -116,7 +116,7 @@ def transmit(w: World, s: Subflow, seq: int, now_ns: int) -> None:
     links.forward(w, s.host_line, p, leaves_ns, now_ns)
     if s.timer.expires_ns == 0:
         restart_timer(w, s, now_ns, now_ns)
-    elif s.is_probe == 1:
+    elif s.timer_is_for == at.PROBE:
         oldest = segment(s, s.snd_una).transmission
         sent_ns = transmission(s, oldest).sent_ns
         restart_timer(w, s, sent_ns, now_ns)

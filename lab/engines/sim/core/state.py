@@ -36,6 +36,7 @@ IDLE, OPENING, ESTABLISHED, CLOSED = range(4)  # Subflow.state, Connection.state
 SYN_SENT, ANSWERED, CONFIRMED = range(1, 4)  # Subflow.client, besides IDLE
 SYN_RECEIVED, ACCEPTED = range(1, 3)  # Subflow.server, besides IDLE
 OPEN, RECOVERY, TIMED_OUT, REDUCED = range(4)  # Subflow.mode
+RTO, PROBE, REORDERING = range(3)  # Subflow.timer_is_for
 UNSENT, IN_FLIGHT, SACKED, LOST = range(4)  # Segment.state
 LOWEST_RTT, ROUND_ROBIN, LINUX, REDUNDANT = range(4)  # Connection.scheduler
 KERNEL, DRAFT = range(2)  # Connection.balia_decrease, Connection.olia_metric
@@ -117,7 +118,11 @@ class Hop:
     rate_bps: int
     delay_ns: int
     jitter_ns: int
-    loss_ppm: int
+    loss_ppm: int  # with bursts, the mean
+    bursts: Bursts
+    has_bursts: int
+    reorder_ppm: int
+    duplicate_ppm: int
     queue: list[int]  # a ring of times when packets have left, see `links.queue_length`
     packets: list[Waiting]  # LTE: a ring of waiting packets
     queue_size: int
@@ -144,6 +149,17 @@ class Hop:
     airtime_ns: int  # in this TTI
     mean_airtime: int  # see `lte`
     managed: Queue  # of a MANAGED link
+
+
+@record
+class Bursts:
+    """The model of Gilbert and Elliott (`lab.topologies.bursts`)."""
+
+    begin_ppm: int
+    end_ppm: int
+    good_ppm: int
+    bad_ppm: int
+    is_bad: int
 
 
 @record
@@ -307,8 +323,18 @@ class Subflow:
     recover: int  # RFC 6582
     cwnd: float
     ssthresh: float
-    cwnd_before_timeout: float
-    ssthresh_before_timeout: float
+    cwnd_before: float  # the last recovery or timeout
+    ssthresh_before: float
+    # reordering: RFC 8985, see `reordering`
+    is_reordering: int  # it was seen
+    newest_arrived: int  # the transmission with the largest number that is known to have arrived
+    latest_rtt_ns: int
+    arrivals_known: int  # the largest `Packet.segments_so_far`
+    reorder_steps: int  # the window, in quarters of the smallest RTT
+    reorder_steps_since: int  # `transmissions` when it was enlarged
+    reorder_recoveries: int  # for which it keeps this size
+    duplicates_reported: int
+    losses_to_prove: int  # segments that count as lost in this recovery, unless they were only late
     # round-trip time: RFC 6298
     srtt_ns: int
     rttvar_ns: int
@@ -317,8 +343,8 @@ class Subflow:
     rtt_deviation_ns: int
     largest_deviation_ns: int
     rtt_round_end: int
-    timer: Event  # of the RTO or of a tail loss probe
-    is_probe: int  # 1 if the timer is for a tail loss probe, 0 if it is for the RTO
+    timer: Event
+    timer_is_for: int
     probe_end: int  # snd_nxt after the probe
     probe_transmission: int  # its number if it repeats a segment
     sent_before_timeout: int  # smaller transmissions are older than the timeout; 0: not undone
