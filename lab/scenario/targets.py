@@ -190,6 +190,7 @@ Change = (
 Kind = Literal["number", "switch", "name", "parameter", "place"]
 MAX_MBPS = 10_000
 MIN_MBPS = 0.001
+STOPPED_BPS = 8  # a rate of 0 on the wire, as in shapers: a full frame would take 25 minutes
 MAX_DELAY_MS = 5_000
 MAX_QUEUE_PACKETS = 10_000
 MAX_M = 100_000  # of a place in a network without an area
@@ -324,17 +325,19 @@ def change(scenario: Scenario, target: str, value: Any) -> Change:
     def wire_bps(mbps: float | None) -> int | None:
         return None if mbps is None else bps_from_mbps(mbps * scenario.rate_scale)
 
+    def capacity_bps(mbps: float) -> int:
+        return max(STOPPED_BPS, bps_from_mbps(mbps * scenario.rate_scale))
+
     match target.split("."):
         case ["strategy"]:
             return SetStrategy(value["name"], value["params"])
         case ["strategy", key]:
             return SetStrategyParameter(key, value)
         case ["link", link, "rate_mbps"]:
-            return SetLinkRate(link, bps_from_mbps(value * scenario.rate_scale))
+            return SetLinkRate(link, capacity_bps(value))
         case ["link", link, "up" | "down" as way, "rate_mbps"]:
-            rate_bps = bps_from_mbps(value * scenario.rate_scale)
             down = down_directions(scenario.network)[link]
-            return SetLinkRate(link, rate_bps, frozenset((side_of(down, way),)))
+            return SetLinkRate(link, capacity_bps(value), frozenset((side_of(down, way),)))
         case ["link", link, "delay_ms"]:
             return SetLinkDelay(link, ns_from_ms(value))
         case ["link", link, "loss"]:
@@ -348,7 +351,7 @@ def change(scenario: Scenario, target: str, value: Any) -> Change:
         case ["cell", ap, "tier1_mbps"]:
             return SetTier1Demand(ap, wire_bps(value))
         case ["cell", ap, user, "rate_mbps"]:
-            return SetStationRate(ap, user, bps_from_mbps(value * scenario.rate_scale))
+            return SetStationRate(ap, user, capacity_bps(value))
         case ["iface", user, name, "up"]:
             return SetInterfaceUp(user, name, value)
         case ["endpoint", user, name]:
@@ -397,15 +400,15 @@ def _strategy(scenario: Scenario) -> list[Target]:
     return rows
 
 
-def _rate(name: str, bps: int, scale: float, help: str) -> Target:
+def _rate(name: str, bps: int, scale: float, help: str, least_mbps: float = 0) -> Target:
     return Target(
         name,
         "number",
         round(mbps_from_bps(bps) / scale, 6),
         "Mb/s",
-        MIN_MBPS,
+        least_mbps,
         MAX_MBPS,
-        help=help,
+        help=help if least_mbps else f"{help}; 0: nothing leaves, and what waits stays",
     )
 
 
@@ -459,6 +462,7 @@ def _network(scenario: Scenario) -> list[Target]:
                 station.rate_bps,
                 scale,
                 "the station's rate when alone",
+                MIN_MBPS if cell.kind == "wifi" else 0,
             )
             for station in cell.stations
         ]

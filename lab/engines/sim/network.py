@@ -36,6 +36,7 @@ from lab.scenario.flows import Flow
 from lab.scenario.interfaces import endpoint_of
 from lab.scenario.schema import Multipath, Role
 from lab.scenario.targets import (
+    STOPPED_BPS,
     LinkChange,
     SetLinkDelay,
     SetLinkLoss,
@@ -573,10 +574,12 @@ def _other(direction: str) -> str:
 
 def _crossing_ns(hops: Hops, size: int) -> int:
     """Return the time in ns that a packet of `size` bytes needs to cross all `hops` without
-    queueing. Over LTE this time is a whole number of TTIs (1 ms) plus the delay."""
+    queueing, also if it is stopped now. Over LTE this time is a whole number of TTIs (1 ms) plus
+    the delay."""
     crossing_ns = 0
     for hop in hops:
         step_ns = TTI_NS if hop.kind == at.BEARER else 1
-        air_ns = size * 8 * at.NS_PER_S // hop.rate_bps if hop.rate_bps else 0
+        passes = hop.rate_bps > STOPPED_BPS
+        air_ns = size * 8 * at.NS_PER_S // hop.rate_bps if passes else 0
         crossing_ns += hop.delay_ns + -(-air_ns // step_ns) * step_ns
     return crossing_ns

@@ -16,6 +16,7 @@ from lab.radio.cell import Cell, Station
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
 from lab.scenario.subflows import Planned, planned
+from lab.scenario.targets import STOPPED_BPS
 from lab.topologies.bursts import Bursts
 from lab.topologies.queues import FIFO, Discipline, red
 from lab.topologies.topology import Link, Topology, Wiring, link_delay_ns, wire
@@ -421,8 +422,9 @@ def airtime(station: Station) -> dict[str, int]:
 def bearer(station: Station) -> dict[str, int]:
     """Return the fields of an LTE bearer (the queue of one station) that depend on the station's
     rate and weight."""
+    stopped = station.rate_bps <= STOPPED_BPS
     return {
-        "rate_bps": lte.on_air_bps(station.rate_bps),
+        "rate_bps": station.rate_bps if stopped else lte.on_air_bps(station.rate_bps),
         "weight_ppm": ppm_from_fraction(station.weight),
     }
 

@@ -101,10 +101,12 @@ def _retransmissions_ns(e: Direction, now_tti: int) -> int:
 def _next_bearer(w: World, h: Hop) -> Hop:
     """Return the bearer to serve next, or no hop if no packets wait. It is the one with the
     highest priority in the linked list that begins with bearer `h`. Of bearers with the same
-    priority, the first in the list is returned."""
+    priority, the first in the list is returned. A bearer whose rate is not one bit per TTI gets
+    nothing."""
     best = w.no_hop
     while h != w.no_hop:
-        if h.queue_count > 0 and (best == w.no_hop or _goes_before(h, best)):
+        waits = h.queue_count > 0 and h.rate_bps * TTI_NS >= at.NS_PER_S
+        if waits and (best == w.no_hop or _goes_before(h, best)):
             best = h
         h = h.next_bearer
     return best
