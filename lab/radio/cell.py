@@ -84,8 +84,11 @@ class Cell:
       airtime; otherwise ""
     - `radio`: computes the rate of a user from its distance; None if users cannot move
     - `best_bps`: rate of a user right at the antenna
-    - `air`: model of a WiFi channel; "cell" is the lab's own (`lab.radio.wifi`), "wmediumd" is a
-      program that models 802.11, only in the emulation (`lab.radio.wmediumd`)
+    - `air`: model of a WiFi channel; "cell" is a virtual clock (`lab.radio.wifi`), "dcf" goes
+      access by access, only in the simulator (`lab.radio.dcf`), "wmediumd" is a program that models
+      802.11, only in the emulation (`lab.radio.wmediumd`)
+    - `standard`, `rate_scale`: for "dcf", a key of `lab.radio.wifi.STANDARDS`, and the factor of
+      all rates
     """
 
     ap: str
@@ -99,7 +102,9 @@ class Cell:
     medium: str = ""
     radio: Radio | None = None
     best_bps: int = 0
-    air: Literal["cell", "wmediumd"] = "cell"
+    air: Literal["cell", "dcf", "wmediumd"] = "cell"
+    standard: str = "11a"
+    rate_scale: float = 1.0
 
     @property
     def capacity_bps(self) -> int:
@@ -121,6 +126,9 @@ def wifi_cell(
     medium: str = "",
     radio: Radio | None = None,
     best_bps: int = 0,
+    air: Literal["cell", "dcf"] = "cell",
+    standard: str = "11a",
+    rate_scale: float = 1.0,
 ) -> Cell:
     """Return a WiFi cell in which frames can collide. The arguments are fields of `Cell`."""
     return Cell(
@@ -134,4 +142,7 @@ def wifi_cell(
         medium=medium,
         radio=radio,
         best_bps=best_bps,
+        air=air,
+        standard=standard,
+        rate_scale=rate_scale,
     )

@@ -36,6 +36,7 @@ from controller.units import (
 )
 from lab import extensions
 from lab.errors import RequestError, show, unknown
+from lab.radio import dcf
 from lab.radio.mobility import Place
 from lab.scenario import schema
 from lab.scenario.interfaces import SetEndpoint, SetInterfaceUp, role_of, switchable
@@ -400,14 +401,21 @@ def _strategy(scenario: Scenario) -> list[Target]:
     return rows
 
 
-def _rate(name: str, bps: int, scale: float, help: str, least_mbps: float = 0) -> Target:
+def _rate(
+    name: str,
+    bps: int,
+    scale: float,
+    help: str,
+    least_mbps: float = 0,
+    most_mbps: float = MAX_MBPS,
+) -> Target:
     return Target(
         name,
         "number",
         round(mbps_from_bps(bps) / scale, 6),
         "Mb/s",
         least_mbps,
-        MAX_MBPS,
+        most_mbps,
         help=help if least_mbps else f"{help}; 0: nothing leaves, and what waits stays",
     )
 
@@ -456,6 +464,7 @@ def _network(scenario: Scenario) -> list[Target]:
             rows.append(_tier1(f"cell.{cell.ap}.tier1_mbps"))
         if cell.air == "wmediumd" or (scenario.mobility and cell.radio):
             continue  # the position of a user determines the radio rate
+        most_mbps = math.floor(dcf.fastest_mbps(cell.standard)) if cell.air == "dcf" else MAX_MBPS
         rows += [
             _rate(
                 f"cell.{cell.ap}.{station.user}.rate_mbps",
@@ -463,6 +472,7 @@ def _network(scenario: Scenario) -> list[Target]:
                 scale,
                 "the station's rate when alone",
                 MIN_MBPS if cell.kind == "wifi" else 0,
+                most_mbps,
             )
             for station in cell.stations
         ]

@@ -51,6 +51,7 @@ class Params(BaseModel):
     wifi_loss: Annotated[float, Field(ge=0, le=0.5)] | None = None
     wifi_queue_packets: Annotated[int, Field(ge=100, le=10_000)] = 200
     lte_queue_kb: Annotated[float, Field(ge=150, le=100_000)] = 1000
+    air: Literal["cell", "dcf"] = "cell"
 
 
 def build(params: Params, rate_scale: float = 1.0) -> Topology:
@@ -118,9 +119,17 @@ def _cells(params: Params, ends: tuple[str, ...], rate_scale: float) -> list[Cel
     def wifi(ap: str, users: list[str], medium: str = "") -> Cell:
         stations = tuple(Station(user, wifi_bps) for user in users)
         delay_ns = ns_from_ms(params.wifi_rtt_ms / 4)
-        loss_ppm = ppm_from_fraction(wifi_loss)
-        queue = params.wifi_queue_packets
-        return wifi_cell(ap, stations, queue, delay_ns, loss_ppm=loss_ppm, medium=medium)
+        return wifi_cell(
+            ap,
+            stations,
+            params.wifi_queue_packets,
+            delay_ns,
+            loss_ppm=ppm_from_fraction(wifi_loss),
+            medium=medium,
+            air=params.air,
+            standard=params.wifi,
+            rate_scale=rate_scale,
+        )
 
     def lte(users: list[str]) -> Cell:
         stations = tuple(

@@ -200,6 +200,9 @@ class Topology:
             for key, usual in USUAL.items():
                 if getattr(own, key) == usual:
                     del link[key]
+        for cell in network["cells"]:
+            if cell["air"] != "dcf":
+                del cell["standard"], cell["rate_scale"]
         return hashlib.sha256(json.dumps(network, sort_keys=True).encode()).hexdigest()
 
 

@@ -17,6 +17,7 @@ from lab.topologies.topology import Link, Node, Topology
 from lab.topologies.trace import Trace, Traced, check_station, read
 
 KINDS = ("wifi", "lte")
+STANDARD = "11n5"  # of the WiFi cell with air "dcf"; its stations have rates above those of 802.11a
 Rate = Annotated[float, Field(gt=0, le=10_000)]
 Delay = Annotated[float, Field(ge=0, le=5_000)]
 
@@ -75,9 +76,10 @@ class Params(BaseModel):
     """The parameters of a topology with `kind: wifi_lte`. Delays are one way.
 
     Rates count whole Ethernet frames. `multipath` names the users that are on both WiFi and LTE.
-    `air` selects the model of the WiFi channel. "cell" is the lab's own model. "wmediumd" is the
-    program wmediumd (`lab.radio.wmediumd`), which only the emulation can use; `wifi_queue_packets`
-    then has no effect.
+    `air` selects the model of the WiFi channel. "cell" is a virtual clock. "dcf" goes access by
+    access (`lab.radio.dcf`), which only the simulator can do. "wmediumd" is the program wmediumd
+    (`lab.radio.wmediumd`), which only the emulation can use; `wifi_queue_packets` then has no
+    effect.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -88,7 +90,7 @@ class Params(BaseModel):
     lte_jitter_ms: Delay = 2
     wifi_queue_packets: Annotated[int, Field(ge=100, le=10_000)] = 150
     lte_queue_packets: Annotated[int, Field(ge=100, le=10_000)] = 200
-    air: Literal["cell", "wmediumd"] = "cell"
+    air: Literal["cell", "dcf", "wmediumd"] = "cell"
 
     @model_validator(mode="after")
     def multipath_users_reach_both(self) -> Params:
@@ -195,6 +197,8 @@ def cells(params: Params, rate_scale: float) -> tuple[Cell, Cell]:
             params.wifi_queue_packets,
             ns_from_ms(params.wifi_delay_ms),
             air=params.air,
+            standard=STANDARD,
+            rate_scale=rate_scale,
         ),
         Cell(
             "lte1",

@@ -54,6 +54,7 @@ class Params(BaseModel):
     lte_jitter_ms: Delay = 2
     wifi_queue_packets: Annotated[int, Field(ge=100, le=10_000)] = 150
     lte_queue_packets: Annotated[int, Field(ge=100, le=10_000)] = 200
+    air: Literal["cell", "dcf"] = "cell"
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,17 @@ def _cell(params: Params, ap: str, everyone: list[User], rate_scale: float) -> C
             ap, "lte", stations, params.lte_queue_packets, *delays, radio=radio, best_bps=best
         )
     delay_ns = ns_from_ms(params.wifi_delay_ms)
-    return wifi_cell(ap, stations, params.wifi_queue_packets, delay_ns, radio=radio, best_bps=best)
+    return wifi_cell(
+        ap,
+        stations,
+        params.wifi_queue_packets,
+        delay_ns,
+        radio=radio,
+        best_bps=best,
+        air=params.air,
+        standard=params.wifi,
+        rate_scale=rate_scale,
+    )
 
 
 def _radio(params: Params, ap: str, rate_scale: float) -> Radio:

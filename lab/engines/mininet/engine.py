@@ -56,6 +56,11 @@ class MininetEngine(Engine):
     @classmethod
     def check(cls, scenario: Scenario) -> None:
         wifi.check_relays(scenario.network)
+        if any(cell.air == "dcf" for cell in scenario.network.cells):
+            raise RequestError(
+                "topology.air 'dcf' on engine 'mininet': the emulation has no WiFi cell that goes "
+                "access by access. Choose --engine sim, or topology.air=cell"
+            )
         if real_medium.is_used(scenario.network.cells):
             real_medium.check(scenario.multipath.receive_buffer_kb)
         for event in scenario.events:

@@ -35,7 +35,9 @@ class Cells:
             (cell.ap, station.user): station for cell in self.cells for station in cell.stations
         }
         self.contenders: dict[str, float] = {
-            cell.ap: 1.0 for cell in self.cells if cell.collisions and not cell.medium
+            cell.ap: 1.0
+            for cell in self.cells
+            if cell.collisions and not cell.medium and cell.air == "cell"
         }
 
     def stations_at(self, ap: str) -> list[Station]:
@@ -62,13 +64,17 @@ class Cells:
         """Return the MAC occupancy of a WiFi access point (0 to 1). It is computed from the longer
         of two backlogs: packets that wait at the access point, and uploads that wait at its
         stations."""
-        rates_bps = [
-            each.rate_bps
+        sending = [
+            each
             for each in self.stations_at(ap)
             if self.wireless.network.has_data(each.user, UP)
             and self.wireless.is_sending(ap, each.user)
         ]
-        uploads = waiting_uploads(self.wireless.uplink_wait_ns(ap), rates_bps)
+        if self.wireless.has_dcf(ap):
+            uploads = self.wireless.uplink_backlog(ap, (each.user for each in sending))
+        else:
+            rates_bps = [each.rate_bps for each in sending]
+            uploads = waiting_uploads(self.wireless.uplink_wait_ns(ap), rates_bps)
         return wifi_occupancy(self.wireless.backlog(ap), uploads)
 
     def _update_collisions(self, air: str) -> None:

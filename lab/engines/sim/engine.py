@@ -32,6 +32,7 @@ from lab.engines.sim.tables import LARGEST_WINDOW, MPTCP_PAYLOAD_BYTES
 from lab.engines.sim.wireless import Wireless
 from lab.errors import LabError, RequestError
 from lab.frame import Frame
+from lab.radio import dcf
 from lab.radio.occupancy import PERIOD_S
 from lab.run.engine import Engine
 from lab.run.recorder import Recorder
@@ -269,6 +270,12 @@ class SimEngine(Engine):
                 "topology.air 'wmediumd' on engine 'sim': wmediumd is a program of the emulation. "
                 "Choose --engine mininet, or topology.air=cell"
             )
+        scale = scenario.rate_scale
+        rates_bps = {
+            each.target: [step.rate_bps(scale) or 0 for step in each.trace.steps]
+            for each in scenario.network.traces
+        }
+        dcf.check(scenario.network.cells, rates_bps)
 
     @classmethod
     def load_law(cls, path: Path, source: bytes) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from controller import paths
 from controller.units import ns_from_ms, ppm_from_fraction
+from lab.engines.sim import dcf_tables
 from lab.engines.sim.core import queues, random_numbers, sender
 from lab.engines.sim.core import state as at
 from lab.engines.sim.memory import Group, Objects
@@ -57,6 +58,7 @@ class Tables:
     - `cells[access point]`: the cell of an access point
     - `airs[access point]`: the cell whose channel the access point uses, which may be another
       access point's
+    - `contenders[access point]`: the access point itself, as a sender on a channel with DCF
     - `connections[flow id]`: the connection of a flow
     - `asking[n - 1]`: the flow of connection number n that sends requests
     - `subflows[flow id]`: the subflows of a connection, as `routes.Subflow`
@@ -81,6 +83,9 @@ class Tables:
         self.stations: dict[tuple[str, str, str], at.Hop] = {}
         self.cells = {cell.ap: self._cell(cell) for cell in topology.cells}
         self.airs = {cell.ap: self.cells[cell.medium or cell.ap] for cell in topology.cells}
+        self.contenders = {
+            cell.ap: self._contender(cell, cell.ap) for cell in topology.cells if cell.air == "dcf"
+        }
         for cell in topology.cells:
             self._add_stations(cell)
         self.connections: dict[str, at.Connection] = {}
@@ -102,6 +107,8 @@ class Tables:
         end.next = end.before = no_packet.step = end
         no_packet.next = no_packet
         no_packet.subflow = no_subflow
+        no_contender = one(at.Contender)
+        no_contender.next = no_contender.before = no_contender
         return one(
             at.World,
             host_noise_ns=HOST_NOISE_NS,
@@ -110,16 +117,26 @@ class Tables:
             no_packet=no_packet,
             no_hop=no_hop,
             no_subflow=no_subflow,
+            no_contender=no_contender,
             end=end,
         )
 
     def _cell(self, cell: Cell) -> at.Cell:
-        return self.make.one(
+        made = self.make.one(
             at.Cell,
             max_wait_ns=wifi.limit_ns(cell),
             transmissions_ppm=at.MILLION,
             meters=self.make.many(at.Meter, METERS),
         )
+        if cell.air == "dcf" and not cell.medium:
+            made.air = dcf_tables.air(self.make, self.w, cell)
+        return made
+
+    def _contender(self, cell: Cell, node: str) -> at.Contender:
+        """Return an access point or a station as a sender on the channel of a cell."""
+        random = self._stream(f"dcf/{cell.ap}/{node}")
+        channel = self.airs[cell.ap].air
+        return dcf_tables.contender(self.make, self.w, channel, random, cell.queue_packets)
 
     def _line(self) -> at.Event:
         no_packet = self.w.no_packet
@@ -203,8 +220,27 @@ class Tables:
     def _add_stations(self, cell: Cell) -> None:
         """Add a downlink hop and an uplink hop for each station of a cell. A WiFi cell also gets
         hops for users that may be handed over to it."""
-        add = self._add_air if cell.kind == "wifi" else self._add_bearers
-        add(cell)
+        if cell.kind == "lte":
+            self._add_bearers(cell)
+        elif cell.air == "dcf":
+            self._add_dcf(cell)
+        else:
+            self._add_air(cell)
+
+    def _add_dcf(self, cell: Cell) -> None:
+        for station in (*cell.stations, *_visitors(cell, self.topology.cells)):
+            own = self._contender(cell, station.user)
+            sides = ((DOWN, at.DCF_DOWN, self.contenders[cell.ap]), (UP, at.DCF_UP, own))
+            for direction, kind, contender in sides:
+                self._add_station(
+                    cell,
+                    station,
+                    direction,
+                    kind=kind,
+                    contender=contender,
+                    rate_bps=station.rate_bps,
+                    **dcf_tables.frames(cell, station),
+                )
 
     def _add_air(self, cell: Cell) -> None:
         for station in (*cell.stations, *_visitors(cell, self.topology.cells)):

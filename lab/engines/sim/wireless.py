@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controller import units
+from lab.engines.sim import dcf_tables
 from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
@@ -24,13 +25,31 @@ class Wireless:
 
     # --- counters
 
+    def has_dcf(self, ap: str) -> bool:
+        return ap in self.network.tables.contenders
+
     def backlog(self, ap: str) -> int:
         """Return how many downlink packets wait at a WiFi access point or are in transmission."""
-        return self.network.tables.cells[ap].backlog
+        tables = self.network.tables
+        if self.has_dcf(ap):
+            return self._frames(tables.contenders[ap])
+        return tables.cells[ap].backlog
 
     def is_sending(self, ap: str, user: str) -> bool:
         """Return True if a frame of the user's WiFi station waits or is in transmission."""
-        return self.network.tables.stations[ap, user, UP].busy_until_ns > self.network.now_ns
+        hop = self.network.tables.stations[ap, user, UP]
+        if hop.kind == at.DCF_UP:
+            return self.uplink_backlog(ap, [user]) > 0
+        return hop.busy_until_ns > self.network.now_ns
+
+    def uplink_backlog(self, ap: str, users: Iterable[str]) -> int:
+        """Return how many frames of the users' stations wait or are in transmission, with DCF."""
+        stations = self.network.tables.stations
+        return sum(self._frames(stations[ap, user, UP].contender) for user in users)
+
+    def _frames(self, n: at.Contender) -> int:
+        """Return how many frames of a node wait or are in transmission."""
+        return n.count + (n.frames if self.network.now_ns < n.sent_until_ns else 0)
 
     def uplink_wait_ns(self, ap: str) -> int:
         """Return how long a new frame of a station would wait for the channel of a WiFi access
@@ -45,7 +64,12 @@ class Wireless:
         cell, the rate determines the airtime of a frame."""
         for direction in (DOWN, UP):
             hop = self.network.tables.stations[ap, station.user, direction]
-            fields = bearer(station) if hop.kind == at.BEARER else airtime(station)
+            if hop.kind == at.BEARER:
+                fields = bearer(station)
+            elif self.has_dcf(ap):
+                fields = dcf_tables.frames(self.network.tables.topology.cell(ap), station)
+            else:
+                fields = airtime(station)
             for field, value in fields.items():
                 setattr(hop, field, value)
 

@@ -18,7 +18,6 @@ from controller import units
 from lab import extensions
 from lab.engines.mininet.kernel.path_manager import ENDPOINT_FLAGS
 from lab.engines.mininet.machine import upstreams
-from lab.engines.mininet.network.real_medium import is_used
 from lab.engines.mininet.programs import userspace_path_manager
 from lab.errors import LabError, RequestError
 from lab.radio.cell import Cell
@@ -198,8 +197,8 @@ LEFT_OUT: dict[str, Callable[[Scenario], str]] = {
         "Traces are left out: what they set keeps its first value." if each.network.traces else ""
     ),
     "topology.air": lambda each: (
-        "The medium wmediumd is left out; the script limits the rates of the WiFi links."
-        if is_used(each.network.cells)
+        "The model of the WiFi channel is left out; the script limits the rates of the WiFi links."
+        if any(cell.air != "cell" for cell in each.network.cells)
         else ""
     ),
     "topology.users.lte_weight": lambda each: _weights(each),

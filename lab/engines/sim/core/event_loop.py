@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from lab.engines.sim.core import (
     application,
+    dcf,
     events,
     exchanges,
     handshake,
@@ -41,6 +42,8 @@ def handle(w: World, e: Event, now_ns: int) -> Packet:
         return receiver.on_delayed_ack(w, e.subflow, now_ns)
     if kind == at.TTI_DUE:
         lte.on_tti(w, e.direction, now_ns)
+    elif kind == at.ACCESS_DUE:
+        dcf.on_access(w, e.air, now_ns)
     elif kind == at.CLIENT_DUE:
         handshake.on_client_due(w, e.subflow, now_ns)
     elif kind == at.ASK_DUE:
@@ -113,6 +116,8 @@ def cross(w: World, h: Hop, p: Packet, now_ns: int) -> Packet:
         lte.enqueue(w, h, p, now_ns)
     elif kind == at.MANAGED:
         queues.enter(w, h, p, now_ns)
+    elif kind in (at.DCF_DOWN, at.DCF_UP):
+        dcf.enter(w, h, p, now_ns)
     else:
         links.send_down(w, h, p, now_ns)
     return w.no_packet

@@ -19,9 +19,9 @@ def mark_of_packets(w: World, packets: list[Packet], count: int) -> None:
 
 @jit
 def mark_of_events(w: World) -> None:
-    """Mark the connections of all scheduled events. The events of packets are no events of a
-    connection: `mark_of_packets` finds these packets."""
+    """Mark the connections of all scheduled events. Events of packets, queues and channels
+    are of no connection: `mark_of_packets` finds their packets."""
     for n in range(w.heap_count):
         e = w.heap[n].event
-        if e.kind >= at.RTO_DUE and e.kind != at.SENT:
+        if e.kind >= at.RTO_DUE and e.kind != at.SENT and e.kind != at.ACCESS_DUE:
             e.connection.is_named = 1

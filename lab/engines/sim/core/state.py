@@ -4,8 +4,8 @@
 - Hop: one direction of a link, of a WiFi station's channel, or of an LTE bearer (the queue of one
   station). A route is a chain of steps, one for each hop; the hop of the last step has kind END.
 - Ring: a list in which entry n is at index n modulo its size, where it replaces an older entry.
-- Stand-in: a field that refers to no packet, hop or subflow holds `w.no_packet`, `w.no_hop` or
-  `w.no_subflow`, so that no field is ever empty.
+- Stand-in: a field that refers to no packet, hop, subflow or contender holds `w.no_packet`,
+  `w.no_hop`, `w.no_subflow` or `w.no_contender`, so that no field is ever empty.
 
 Variables have the same names in all modules: w is the world, s a subflow, r another subflow of the
 same connection, c a connection, h a hop, p a packet, e an event. Records are compared with `==`.
@@ -25,7 +25,7 @@ UNLIMITED, AS_ASKED = -1, -2  # Connection.demand_bps
 NOTHING = -1  # no segment, no transmission
 BACKUP_RANK = 1 << 50  # ranks a backup behind all other subflows, whose ranks are times in ns
 
-WIRE, AIR_DOWN, AIR_UP, BEARER, END, MANAGED = range(6)  # Hop.kind
+WIRE, AIR_DOWN, AIR_UP, BEARER, END, MANAGED, DCF_DOWN, DCF_UP = range(8)  # Hop.kind
 CODEL, FQ_CODEL, RED, TAIL = range(4)  # Queue.kind
 NOT_ECT, ECT, CE = range(3)  # Packet.ecn (RFC 3168)
 TIER_2_METER, DEMAND_METER = 1, 2  # Hop.metered
@@ -47,6 +47,7 @@ RTO_DUE, DELACK_DUE, CLIENT_DUE, SERVER_DUE, PRIORITY, REMOVAL = range(3, 9)  # 
 APP_DUE, PUSH, REINJECT_DUE = range(9, 12)  # of a connection
 SENT = 12  # of a queue: a transmission ends
 ASK_DUE = 13  # of a connection
+ACCESS_DUE = 14  # to a channel with DCF
 
 
 @record
@@ -64,6 +65,7 @@ class World:
     no_packet: Packet
     no_hop: Hop
     no_subflow: Subflow
+    no_contender: Contender
     end: Step  # of every route
 
 
@@ -95,6 +97,7 @@ class Event:
     subflow: Subflow
     connection: Connection
     direction: Direction
+    air: Air
 
 
 @record
@@ -149,6 +152,10 @@ class Hop:
     airtime_ns: int  # in this TTI
     mean_airtime: int  # see `lte`
     managed: Queue  # of a MANAGED link
+    contender: Contender  # DCF: who sends
+    symbol_microbits: int  # DCF: bits in an OFDM symbol, in millionths
+    answer_ns: int  # DCF: SIFS and acknowledgement of a frame,
+    block_answer_ns: int  # and of an A-MPDU
 
 
 @record
@@ -232,6 +239,49 @@ class Cell:
     backlog: int  # downlink packets that wait or are in transmission
     transmissions_ppm: int  # how often a frame is sent on average, because of collisions
     meters: list[Meter]  # meter number n is at index n - 1
+    air: Air  # DCF
+
+
+@record
+class Air:
+    """The channel of WiFi cells with DCF, see `dcf`."""
+
+    first: Contender  # of those with a frame
+    access: Event
+    busy_until_ns: int  # the end of the last frame, with its acknowledgement
+    counts_from_ns: int  # from then on slots are counted
+    slots: int  # idle ones before
+    slot_ns: int  # constants, see `lab.radio.dcf`
+    access_ns: int
+    timeout_ns: int
+    preamble_ns: int
+    symbol_ns: int
+    longest_ns: int
+    mac_bytes: int
+    aggregated: int
+
+
+@record
+class Contender:
+    """A node that sends on a channel with DCF: an access point or a station. Those that have a
+    frame are chained by `next` and `before`."""
+
+    air: Air
+    next: Contender
+    before: Contender
+    random: Stream
+    first: Packet  # of its queue; without a meaning if `count` is 0
+    last: Packet
+    count: int
+    limit: int  # packets
+    window: int  # CW
+    losses: int  # of the first frame, in collisions
+    turn: int  # it sends when the channel has been idle for so many slots
+    timeout_slots: int  # of a collider: slots of its turn in which it waits for an answer
+    is_sending: int
+    frames: int  # that it sends or has sent at once,
+    airtime_ns: int  # and how long they take
+    sent_until_ns: int  # the end of its last successful transmission
 
 
 @record
