@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from typing import Literal
 
 from lab.engines.sim.engine import SimEngine
 from lab.radio.cell import Radio, Station, wifi_cell
@@ -21,12 +21,7 @@ WARM_S, MEASURED_S = 5.0, 20.0
 UDP_PAYLOAD_BYTES, TCP_PAYLOAD_BYTES = 1472, 1448
 
 
-@dataclass(frozen=True)
-class Simulated:
-    """Frames per second of each flow, and the mean number of contenders at the end."""
-
-    frames_per_s: list[float]
-    contenders: float
+Air = Literal["cell", "dcf"]
 
 
 def member(case: Case, n: int) -> Station:
@@ -38,7 +33,7 @@ def member(case: Case, n: int) -> Station:
     return station(f"ue{n + 1}", radio, distance_m)
 
 
-def topology(case: Case, queue_packets: int) -> Topology:
+def topology(case: Case, queue_packets: int, air: Air) -> Topology:
     """A case's cell, with a server at its access point."""
     radio = Radio(case.standard, STANDARDS[case.standard].carrier_mhz, 16.0, 3.0)
     members = tuple(member(case, n) for n in range(len(case.rates_mbps)))
@@ -47,12 +42,15 @@ def topology(case: Case, queue_packets: int) -> Topology:
         Node("wifi1", "wifi"),
         Node("srv1", "server"),
     )
-    cell = wifi_cell("wifi1", members, queue_packets, 0, best_bps=best_bps(radio))
+    best = best_bps(radio)
+    cell = wifi_cell(
+        "wifi1", members, queue_packets, 0, best_bps=best, air=air, standard=case.standard
+    )
     return Topology("cell", nodes, (Link("server", "wifi1", "srv1"),), (cell,))
 
 
-def simulate(case: Case) -> Simulated:
-    """What the simulator measures for a case; the case's number is the seed.
+def simulate(case: Case, air: Air) -> list[float]:
+    """Frames per second of each flow in the simulator; the case's number is the seed.
 
     With datagrams in one direction no queue is full, as in the ns-3 table: constant rates and full
     queues would give some flows more than others.
@@ -77,13 +75,12 @@ def simulate(case: Case) -> Simulated:
         "traffic": traffic,
     }
     scenario = loading.from_data(data, "cell.yaml")
-    network = topology(case, NO_LIMIT if one_way else QUEUE_PACKETS)
+    network = topology(case, NO_LIMIT if one_way else QUEUE_PACKETS, air)
     engine = SimEngine()
     engine.open(scenario.with_network(network), Notes())
     engine.advance(WARM_S)
     frame = engine.advance(WARM_S + MEASURED_S)[0].to_json()
-    contenders = engine.cells.contenders["wifi1"]
     engine.close()
     payload = TCP_PAYLOAD_BYTES if case.is_tcp else UDP_PAYLOAD_BYTES
     mbps = [frame["user"][flow["user"]]["mbps"] for flow in traffic]
-    return Simulated([each * 1e6 / 8 / payload for each in mbps], contenders)
+    return [each * 1e6 / 8 / payload for each in mbps]

@@ -1,4 +1,5 @@
-"""The lab's WiFi cell against ns-3: every case of `ns3_wifi.jsonl`.
+"""Both models of the lab's WiFi channel, `air: cell` and `air: dcf`, against ns-3: every case of
+`ns3_wifi.jsonl`.
 
 Throughputs are compared as airtime: the sum over the flows of frames per second times the airtime
 of such a frame when its sender is alone. So it does not matter which stations TCP happens to
@@ -13,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from lab.radio import wifi
+from lab.radio import dcf, wifi
 from lab.radio.wifi import STANDARDS
 
 from . import bianchi
 from .ns3_wifi_cases import GROUPS, Case, cases
-from .simulated_cells import Simulated, member, simulate
+from .simulated_cells import Air, member, simulate
 
 pytestmark = pytest.mark.oracle
 
@@ -27,15 +28,23 @@ ACK_BYTES = 66  # an Ethernet frame with a TCP acknowledgement; one for two segm
 FRAME = 0.02  # the cell does not round a frame up to whole symbols of 4 us
 NEAR = (0.97, 1.03)
 # Accepted ranges where the goal is known to be missed; docs/notebook/truth.md says why.
-KNOWN = {
-    "uploads": (0.75, 1.03),
-    "both directions": (0.66, 1.05),
-    "TCP downloads": (0.81, 1.03),
-    "TCP uploads": (0.53, 1.03),
-    "802.11n downloads": (0.97, 1.07),
-    "802.11n uploads": (0.86, 1.03),
+KNOWN: dict[Air, dict[str, tuple[float, float]]] = {
+    "cell": {
+        "uploads": (0.75, 1.03),
+        "both directions": (0.66, 1.05),
+        "TCP downloads": (0.81, 1.03),
+        "TCP uploads": (0.53, 1.03),
+        "802.11n downloads": (0.97, 1.07),
+        "802.11n uploads": (0.86, 1.03),
+    },
+    "dcf": {
+        "TCP downloads": (0.93, 1.03),
+        "TCP uploads": (0.8, 1.3),
+        "802.11n uploads": (0.97, 1.14),
+    },
 }
-KNOWN_SHARE = 0.36
+KNOWN_SHARE = {"cell": 0.36, "dcf": 0.05}
+LABEL = {"cell": "WiFi", "dcf": "WiFi, air: dcf"}
 
 
 @cache
@@ -47,8 +56,8 @@ def table() -> dict[int, list[float]]:
 
 
 @cache
-def simulated(case: Case) -> Simulated:
-    return simulate(case)
+def simulated(case: Case, air: Air) -> list[float]:
+    return simulate(case, air)
 
 
 def group(name: str) -> list[Case]:
@@ -64,9 +73,9 @@ def airtime(case: Case, frames_per_s: list[float]) -> float:
     return used_us / 1e6
 
 
-def of_ns3(case: Case) -> float:
+def of_ns3(case: Case, air: Air) -> float:
     """Airtime of the simulated frames, divided by that of ns-3's."""
-    return airtime(case, simulated(case).frames_per_s) / airtime(case, table()[case.number])
+    return airtime(case, simulated(case, air)) / airtime(case, table()[case.number])
 
 
 def test_the_table_has_every_case_of_today():
@@ -94,29 +103,43 @@ def test_the_airtime_of_a_frame(truth):
     assert not failed
 
 
+def test_the_airtime_of_a_frame_with_dcf(truth):
+    ratios = []
+    for case in group("one station"):
+        rate_mbps = dcf.alone_mbps(case.standard, case.rates_mbps[0], case.ip_bytes + 14)
+        ratios.append(rate_mbps * 1e6 / 8 / (case.ip_bytes + 14) / table()[case.number][0])
+    off = [abs(each - 1) for each in ratios]
+    failed = sum(each > FRAME for each in off)
+    worst = f"{max(off):.1%} off"
+    truth("WiFi, air: dcf: airtime of a frame", len(off), failed, worst, "<= 2 %")
+    assert not failed
+
+
+@pytest.mark.parametrize("air", ["cell", "dcf"])
 @pytest.mark.parametrize("name", list(GROUPS)[1:])
-def test_the_throughput_of_a_cell(name, truth):
-    ratios = [of_ns3(case) for case in group(name)]
+def test_the_throughput_of_a_cell(name, air, truth):
+    ratios = [of_ns3(case, air) for case in group(name)]
     failed = sum(not NEAR[0] <= each <= NEAR[1] for each in ratios)
     worst = f"{min(ratios):.2f} to {max(ratios):.2f} of ns-3"
-    truth(f"WiFi: {name}", len(ratios), failed, worst, f"{NEAR[0]} to {NEAR[1]}")
-    low, high = KNOWN.get(name, NEAR)
+    truth(f"{LABEL[air]}: {name}", len(ratios), failed, worst, f"{NEAR[0]} to {NEAR[1]}")
+    low, high = KNOWN[air].get(name, NEAR)
     assert low <= min(ratios) <= max(ratios) <= high
 
 
-def test_the_share_of_downloads_beside_uploads(truth):
+@pytest.mark.parametrize("air", ["cell", "dcf"])
+def test_the_share_of_downloads_beside_uploads(air, truth):
     """The access point is one contender among the stations that upload."""
     off = []
     for case in group("both directions"):
         shares = []
-        for rates in (simulated(case).frames_per_s, table()[case.number]):
+        for rates in (simulated(case, air), table()[case.number]):
             down = sum(each for each, up in zip(rates, case.is_upload, strict=True) if not up)
             shares.append(down / sum(rates))
         off.append(abs(shares[0] - shares[1]))
     failed = sum(each > 0.03 for each in off)
     worst = f"{100 * max(off):.0f} points off"
-    truth("WiFi: downloads' share of the frames", len(off), failed, worst, "<= 3 points")
-    assert max(off) <= KNOWN_SHARE
+    truth(f"{LABEL[air]}: downloads' share of the frames", len(off), failed, worst, "<= 3 points")
+    assert max(off) <= KNOWN_SHARE[air]
 
 
 def test_the_whole_of_bianchis_model_agrees_with_the_table(truth):
