@@ -5,17 +5,20 @@ from __future__ import annotations
 from lab.scenario.catalogue import Row, topology_rows
 from lab.scenario.engine_table import ENGINES
 
-ONLY = {("air", "wmediumd"): ["mininet"]}  # all others are in every engine
+ONLY = {("air", "wmediumd"): ["mininet"], ("air", "dcf"): ["sim"]}  # all others are in every engine
 AIRS = {
     "cell": "the lab's model of a WiFi channel",
+    "dcf": "the same channel, access by access, as 802.11 stations contend (topology.air)",
     "wmediumd": "a program that models 802.11 frame by frame (topology.air of wifi_lte)",
 }
 LINKS = {
     "rate_mbps": "of each direction; without it, nothing limits the link",
     "delay_ms": "one way",
     "jitter_ms": "uniform around the delay; packets keep their order",
-    "loss": "of packets in the direction of data",
+    "loss": "of packets in the direction of data, independent or in bursts",
     "loss_both": "of packets in both directions",
+    "reorder": "packets that skip the delay, and so overtake others",
+    "duplicate": "packets that arrive twice",
     "trace": "a file that rate, delay and loss follow",
     "queue": "which packets are dropped",
     "up": "what the direction away from the users has of its own, a trace too",
