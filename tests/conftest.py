@@ -32,8 +32,12 @@ settings.load_profile("lab")
 @pytest.hookimpl(trylast=True)  # after the order was drawn
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put files with whole programs, which take minutes, before all others. So no processor waits at
-    the end for the last of them."""
-    slow = {item.path for item in items if item.get_closest_marker("whole")}
+    the end for the last of them. Tests of the emulation run one by one."""
+    slow = {
+        item.path
+        for item in items
+        if item.get_closest_marker("whole") and not item.get_closest_marker("emulation")
+    }
     items.sort(key=lambda item: item.path not in slow)
 
 

@@ -127,7 +127,7 @@ def test_a_run_by_names_records_its_files(extended):
 
 
 class TestEmulation:
-    pytestmark = needs_emulation
+    pytestmark = [*needs_emulation, pytest.mark.takes(4)]
 
     def test_all_three_run_in_the_emulation(self, extended):
         folder, _ = extended

@@ -21,7 +21,7 @@ from machine import emulation, needs_emulation
 from lab.summaries import jain
 
 __all__ = ["emulation"]
-pytestmark = [*needs_emulation, pytest.mark.whole]
+pytestmark = [*needs_emulation, pytest.mark.whole, pytest.mark.takes(4)]
 TWO_PATHS = (
     "topology.paths=[{rate_mbps: 12, delay_ms: 5, queue_packets: 20}, "
     "{rate_mbps: 12, delay_ms: 37.5, queue_packets: 80}]"

@@ -19,7 +19,7 @@ from emulation.vm_run import ROOT, SCENARIO, Run, mean
 from emulation.vm_shell import Queued, VmShell, at_one_scale
 from machine import needs_emulation
 
-pytestmark = [*needs_emulation, pytest.mark.whole]
+pytestmark = [*needs_emulation, pytest.mark.whole, pytest.mark.takes(7)]
 SETTLED_S = 10
 RATE_SCALES = (0.2, 0.15, 0.1)
 COMMON = ("--duration", "32", "--set", "sample_interval_s=1")
