@@ -51,8 +51,8 @@ def test_the_simulator_reports_segments_that_left_and_did_not_arrive(simulate):
     file = "traffic=[{user: ue1, kind: file, volume_mb: 2}]"
     loss = "topology.paths.1.loss=0.02"
     engine = simulate(loaded("two_paths", file, loss, "multipath.scheduler=lowest_rtt"), 20)
-    reports = engine.close().connections[0].subflows
     arrived = [each.record.segments_received for each in engine.network.subflows()]
+    reports = engine.close().connections[0].subflows
     assert sum(each.lost_segments for each in reports) > 5
     for each, count in zip(reports, arrived, strict=True):
         assert each.lost_segments == each.segments - count  # the file is complete: none in flight

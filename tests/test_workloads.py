@@ -135,12 +135,19 @@ def test_a_load_is_a_part_of_a_links_rate_for_all_users_together(scale):
             {"rate_mbps": 1, "kind": "rate"},
             "sizes belongs to kind 'workload' and 'web', not 'rate'",
         ),
-        ({"rate_mbps": 100, "sizes": [[1, 1]]}, "at most 3,000. Choose a lower rate"),
+        ({"rate_mbps": 100, "sizes": [[1, 1]]}, "at most 12,000. Choose a lower rate"),
     ],
 )
 def test_a_workload_that_makes_no_sense_is_refused(keys, said):
     with pytest.raises(RequestError, match=said):
         loaded(**keys)
+
+
+def test_the_emulation_has_fewer_flows_than_the_simulator():
+    scenario = loaded(rate_mbps=1, sizes=[[15, 1]])
+    registry.admit("sim", scenario, Options(0.0))
+    with pytest.raises(RequestError, match=r"engine 'mininet': traffic: .*: at most 3,000"):
+        registry.admit("mininet", scenario, Options())
 
 
 def outcome(scenario, folder):

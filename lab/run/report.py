@@ -18,7 +18,7 @@ from lab.scenario.flows import Flow
 DIGITS = 4  # decimals of a rate in result.json
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SubflowReport:
     """One subflow over the whole run.
 
@@ -46,7 +46,7 @@ class SubflowReport:
     cc: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ConnectionReport:
     """One connection over the whole run.
 
@@ -64,7 +64,7 @@ class ConnectionReport:
     subflows: tuple[SubflowReport, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ExchangeReport:
     """A request and its answer over a connection. `at_s` is when the user wanted it, in s since the
     start of the run; `completion_s` is None if it was not complete at the end. `size_bytes` is that

@@ -19,7 +19,7 @@ KB = 1000
 FIRST_PORT, PORTS = 32_768, 28_232  # local ports as Linux chooses them
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Flow:
     """One connection. The ID `ue2-1` is the first connection of user ue2.
 
@@ -59,7 +59,7 @@ def exchange_fields(flow: Flow, done: Done, rate_scale: float) -> dict[str, str 
     }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Act:
     """One entry of the time line: what a connection does at `at_s`, in s since the start of the
     run.

@@ -41,9 +41,12 @@ from lab.run.report import Report, mptcp_verdict
 from lab.scenario import subflows, targets
 from lab.scenario.engine_table import refuse
 from lab.scenario.interfaces import Interfaces, SetEndpoint, SetInterfaceUp
+from lab.scenario.loading import check_workloads
 from lab.scenario.schema import Scenario
 from lab.topologies.topology import wire
 from lab.vm_environment import SLOW_MACHINE
+
+MOST_FLOWS = 3000  # of all workloads: POX sets up each connection's paths, some ten a second
 
 
 class MininetEngine(Engine):
@@ -69,6 +72,7 @@ class MininetEngine(Engine):
         for each in scenario.multipath.endpoints:
             _check_kernel_opens_subflows(scenario, each.host)
         _check_limits(scenario)
+        check_workloads(scenario, MOST_FLOWS, "engine 'mininet'")
 
     @classmethod
     def load_law(cls, path: Path, source: bytes) -> None:

@@ -51,8 +51,7 @@ class Simulation:
         return sum(frame["user"].get(user, {"mbps": 0.0})["mbps"] for frame in frames) / len(frames)
 
     def report(self) -> dict[str, Any]:
-        report = self.engine.close()
-        assert report is not None
+        report = self.engine.report()
         parts = {"connections": report.connections_json(), "mptcp": asdict(report.mptcp)}
         return parts | {"cc": report.cc, "overload": report.overload.to_json()}
 
