@@ -150,10 +150,10 @@ def test_two_thousand_events_are_checked_soon():
         for n in range(2000)
     )
     settings = ("strategy.name=meter_throttling", f"events=[{events}]")
-    began = time.monotonic()
+    began = time.process_time()
     scenario = loading.load("testbed_wifi_lte", Overrides(settings=settings))
     assert len(scenario.events) == 2000
-    assert time.monotonic() - began < 4
+    assert time.process_time() - began < 4
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

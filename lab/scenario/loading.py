@@ -58,7 +58,7 @@ from lab.topologies.topology import Topology, wire, with_loss_on_data
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 FIELD = "field"  # folder inside: questions that people asked in public
-MOST_FLOWS = 3000  # of all workloads of a run
+MOST_FLOWS = 12_000  # of all workloads of a run
 EVERYONE = "all"  # as the user of a flow
 RESOLVED = "slow_machine_rate_scale"  # resolved to rate_scale
 AUTO = "auto"
@@ -212,7 +212,7 @@ def from_data(
     scenario = scenario.with_inputs({**read, **named, **(opened or _recorded(scenario, files))})
     _check_against_network(scenario, source)
     scenario = _with_flow_of_each_user(scenario)
-    _check_workloads(scenario, source)
+    check_workloads(scenario, MOST_FLOWS, source)
     scenario = scenario.with_network(with_loss_on_data(scenario.network, scenario.data_flows))
     _check_events(scenario, source)
     to_try = _suggestions(scenario, source, is_changed=overrides != NO_OVERRIDES)
@@ -576,14 +576,15 @@ def _rate_of_load(scenario: Scenario, flow: Traffic) -> dict[str, float | None]:
     return {"rate_mbps": rate_mbps, "load": None, "link": None}
 
 
-def _check_workloads(scenario: Scenario, source: str) -> None:
-    """Raise `RequestError` if the workloads of a scenario have more flows than a run can hold."""
+def check_workloads(scenario: Scenario, most: int, where: str) -> None:
+    """Raise `RequestError` if the workloads of a scenario have more flows than `most` on average.
+    `where` begins the message."""
     workloads = (flow for flow in scenario.traffic if flow.kind == "workload")
     count = sum(expected_flows(flow, scenario.duration_s) for flow in workloads)
-    if count > MOST_FLOWS:
+    if count > most:
         raise RequestError(
-            f"{source}: traffic: the workloads have {count:,.0f} flows in {scenario.duration_s:g} s"
-            f" on average: at most {MOST_FLOWS:,}. Choose a lower rate or load, a larger size_scale"
+            f"{where}: traffic: the workloads have {count:,.0f} flows in {scenario.duration_s:g} s"
+            f" on average: at most {most:,}. Choose a lower rate or load, a larger size_scale"
             " or a shorter duration_s"
         )
 
@@ -727,7 +728,7 @@ def experiment(scenario: Scenario, engine: str) -> str:
         for key, kinds in KINDS_OF_KEYS.items():
             if flow["kind"] not in kinds:
                 del flow[key]
-    _leave_out_no_traces(decides["topology"])
+    _leave_out_of_links(decides["topology"])
     if files := user_files(scenario, engine):
         decides["extensions"] = [[each.kind, each.name, each.sha256] for each in files]
     if data := inputs.by_name(input_files(scenario, engine)):
@@ -737,14 +738,19 @@ def experiment(scenario: Scenario, engine: str) -> str:
     ).hexdigest()
 
 
-def _leave_out_no_traces(data: Any) -> None:
-    """Leave out of the directions of links that they follow no trace: older runs do not say so."""
+def _leave_out_of_links(data: Any) -> None:
+    """Leave out that links neither reorder nor duplicate, and that their directions follow no
+    trace: older runs do not say so."""
     inner = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
     for each in inner:
-        _leave_out_no_traces(each)
-    for way in (data.get("up"), data.get("down")) if isinstance(data, dict) else ():
-        if isinstance(way, dict) and way.get("trace", "") is None:
-            del way["trace"], way["trace_bin_ms"]
+        _leave_out_of_links(each)
+    if isinstance(data, dict):
+        for key in ("reorder", "duplicate"):
+            if key in data and not data[key]:
+                del data[key]
+        for way in (data.get("up"), data.get("down")):
+            if isinstance(way, dict) and way.get("trace", "") is None:
+                del way["trace"], way["trace_bin_ms"]
 
 
 def user_files(scenario: Scenario, engine: str) -> tuple[Extension, ...]:
