@@ -116,6 +116,7 @@ def topology_parameters(scenario: Scenario) -> list[Row]:
 
     A network that was read from a file has none: it is changed in the file.
 
+    The users with several paths are those of the network: a file may leave them to their default.
     For a parameter that is a list, `items` is the type of its entries. If the entries are objects,
     `fields` has their keys, and of a key that is an object those with choices, such as
     `queue.kind`.
@@ -124,6 +125,7 @@ def topology_parameters(scenario: Scenario) -> list[Row]:
     if isinstance(params, nodes_and_links.Params) and params.read_from:
         return []
     values = params.model_dump(mode="json")
+    values |= {"multipath": list(scenario.network.multipath)} if "multipath" in values else {}
     described = schema.described(type(params))
     return [
         row | {"value": values[row["name"]]} | _items(row["name"], values[row["name"]], described)

@@ -17,9 +17,10 @@ export class TopologyForm {
         box.append(field.node);
       }
     this.multipath = params.find((param) => param.name === MULTIPATH);
-    this.chosen = new Set(this.multipath?.value ?? []);
+    this.chosen = new Set(this.multipath?.value);
     this.first = Object.fromEntries([...this.fields].map(([name, field]) => [name, text(field.value())]));
     this.firstUsers = this.users();
+    this.firstMultipath = this.multipathUsers();
     box.addEventListener("change", () => this.showMultipath());
     this.showMultipath();
   }
@@ -29,6 +30,10 @@ export class TopologyForm {
     const of = (name) => this.fields.get(name)?.value() ?? [];
     const listed = Array.isArray(of("users")) ? of("users").map((user) => user.id) : [];
     return [...listed, ...(listed.length ? of("wired") : [])];
+  }
+
+  multipathUsers() {
+    return this.users().filter((user) => this.chosen.has(user));
   }
 
   showMultipath() {
@@ -50,8 +55,8 @@ export class TopologyForm {
     for (const [name, field] of this.fields)
       if (text(field.value()) !== this.first[name]) found[`topology.${name}`] = field.value();
     const users = this.users();
-    if (this.multipath)
-      found["topology.multipath"] = users.filter((user) => this.chosen.has(user));
+    const multipath = this.multipathUsers();
+    if (text(multipath) !== text(this.firstMultipath)) found["topology.multipath"] = multipath;
     if (text(users) !== text(this.firstUsers)) found.traffic = this.trafficOf(users);
     return found;
   }

@@ -21,6 +21,21 @@ def drawn(page, user):  # noqa: F811
     return page.locator(f"#drawing [data-id='{user}']").count() == 1
 
 
+@pytest.mark.parametrize("name", ["lia_against_tcp", "cut_or_removed", "testbed_wifi_lte"])
+def test_a_form_that_nobody_touched_starts_the_scenario_as_it_is(page, address, name):  # noqa: F811
+    sent = []
+
+    def answer(route):
+        sent.append(route.request.post_data_json)
+        route.fulfill(status=201, json={"id": "plain"})
+
+    page.route("**/api/runs", answer)
+    page.goto(f"{address}/scenarios/{name}")
+    page.click("form button[type=submit]")
+    page.wait_for_url("**/runs/plain")
+    assert [each["set"] for each in sent] == [{}]
+
+
 def test_lists_of_the_topology_are_edited_and_the_drawing_follows(page, address):  # noqa: F811
     page.goto(f"{address}/scenarios/testbed_wifi_lte")
     until(page, lambda: drawn(page, "ue4"))

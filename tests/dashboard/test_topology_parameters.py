@@ -15,6 +15,12 @@ def test_a_path_has_a_column_for_its_kind_of_queue_and_none_for_objects():
     assert kind["choices"] == ["fifo", "codel", "fq_codel", "red"]
 
 
+def test_the_multipath_users_are_those_of_the_network():
+    """By default, users with several addresses are."""
+    rows = topology_parameters(loading.load("lia_against_tcp"))
+    assert [each["value"] for each in rows if each["name"] == "multipath"] == [["mptcp"]]
+
+
 def test_a_grid_can_vary_a_queue_and_one_direction(tmp_path):
     known = {each["key"]: each for each in choices("two_paths")["keys"]}
     assert known["topology.paths.1.queue.kind"]["choices"][1] == "codel"
