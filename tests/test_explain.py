@@ -82,3 +82,39 @@ def test_a_run_without_changes_is_not_explained(runs):
     assert told(runs / "plain") == ""
     assert "What the changes did" not in (runs / "plain" / "report.md").read_text()
     assert "What the changes did" not in compare.report([runs / "plain"])
+
+
+STOPPED = {
+    "link": SCENARIO.replace("down}", "down, parallel: 2}")
+    .replace("value: 4}", "value: 0}, {at_s: 18, target: TARGET, value: 20}")
+    .replace("TARGET", "link.path1.rate_mbps"),
+    "station": """\
+name: station
+title: A station that stops
+topology:
+  kind: wifi_lte
+  users: [{id: ue1, wifi_mbps: 10, lte_mbps: 8}, {id: ue2, near: lte, lte_mbps: 8}]
+  multipath: [ue1]
+traffic: [{user: all, kind: bulk}]
+events: [{at_s: 8, target: cell.lte1.ue2.rate_mbps, value: 0}]
+duration_s: 20
+""",
+}
+
+
+@pytest.mark.parametrize("name", STOPPED)
+def test_what_is_stopped_is_explained(name, tmp_path):
+    from click.testing import CliRunner
+
+    from lab.cli.commands import cli
+
+    (tmp_path / "stopped.yaml").write_text(STOPPED[name])
+    argv = ["run", str(tmp_path / "stopped.yaml"), "--report", "--quiet", "--out"]
+    run = tmp_path / "runs" / "one"
+    assert CliRunner().invoke(cli, [*argv, str(run)], catch_exceptions=False).exit_code == 0
+    assert "0 Mb/s instead of" in told(run)
+    if name == "link":
+        assert "now path1 is stopped (rate 0)" in told(run)
+    assert (
+        CliRunner().invoke(cli, ["compare", str(run.parent)], catch_exceptions=False).exit_code == 0
+    )

@@ -90,7 +90,8 @@ def _given(scene: Scene, cell: Cell, change: Mapping[str, float], spans: tuple[S
     old, new = (_total(scene, cell, span) for span in spans)
     for user in sorted(change, key=lambda each: (-abs(change[each]), rates[each])):
         fast = [each for each in change if rates[each] > SLOWER * rates[user]]
-        if fast and abs(change[user]) >= MATTERS and (new - old) * change[user] < 0:
+        matters = abs(change[user]) >= MATTERS and (new - old) * change[user] < 0
+        if fast and matters and rates[user]:
             ratio = max(rates[each] for each in fast) / rates[user]
             return (
                 f"{_used(scene, cell, user, spans)}. Alone it would get {number_text(rates[user])} "
@@ -160,5 +161,5 @@ def _shares(scene: Scene, cell: Cell, span: Span) -> dict[str, float]:
     It is the user's mean rate divided by the rate that the user would get alone.
     """
     rates = _rates(scene, cell, span.end_s)
-    found = {user: _carried(scene, cell, user, span) / rates[user] for user in rates}
+    found = {user: _carried(scene, cell, user, span) / rate for user, rate in rates.items() if rate}
     return {user: share for user, share in found.items() if share >= NOTHING}

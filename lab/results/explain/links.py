@@ -245,7 +245,9 @@ def _now(scene: Scene, gone: Shared, after: Span) -> str:
     if not rest:
         return "no subflow is there"
     link = next(each for each in scene.network.links if each.id == gone.links[0])
-    used = scene.link_mbps(link.id, after) / scene.rate_mbps(link, after.end_s)
+    if not scene.rate_mbps(link, after.end_s):
+        return f"{scene.link_name(link.id)} is stopped (rate 0)"
+    used = _load(scene, link, after)
     one = len(gone.links) == 1
     if len(rest) == 1:
         return f"{rest[0]} has {'it' if one else 'them'} alone"
@@ -267,7 +269,9 @@ def _crossing(scene: Scene, routes: Routes) -> dict[Link, Subflows]:
 
 
 def _load(scene: Scene, link: Link, span: Span) -> float:
-    return scene.link_mbps(link.id, span) / scene.rate_mbps(link, span.end_s)
+    """Return the part of its rate that a link carries; 0 for a link that is stopped (rate 0)."""
+    rate_mbps = scene.rate_mbps(link, span.end_s)
+    return scene.link_mbps(link.id, span) / rate_mbps if rate_mbps else 0.0
 
 
 def _with_rate(scene: Scene, name: str, span: Span) -> str:
