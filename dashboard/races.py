@@ -108,7 +108,11 @@ def page(store: Store, folders: Sequence[Path]) -> Doc:
 def _race_of(folders: Sequence[Path]) -> list[Path]:
     """Return the folders of all lanes of the race to which some runs belong. Raise a
     `RequestError` if it is not one race."""
-    found = [(tolerant_document(each / "manifest.json") or {}).get("lanes") for each in folders]
+    documents = [tolerant_document(each / "manifest.json") for each in folders]
+    if late := [each.name for each, has in zip(folders, documents, strict=True) if has is None]:
+        text = f"race of {', '.join(late)}: still starting. Load this page again in a moment"
+        raise Problem(409, text)
+    found = [each.get("lanes") for each in documents if each]
     if not found[0] or any(each != found[0] for each in found):
         names = ", ".join(each.name for each in folders)
         raise RequestError(f"{names}: these runs are not lanes of one race. Compare them instead")

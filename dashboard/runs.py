@@ -32,6 +32,7 @@ from lab.scenario import catalogue, code_paths, loading
 from lab.scenario.schema import Scenario
 
 REPORTS_WITHIN_S = 5.0  # a run that cannot start reports it within this time
+RACE_WITHIN_S = 60.0  # the page of a race needs all of its lanes
 ENDS_WITHIN_S = 10.0
 POLL_S = 0.02
 MOST_ERROR_BYTES = 65_536
@@ -147,7 +148,7 @@ class Launcher:
             ]
         try:
             for child in children:
-                self._wait_for_start(child)
+                self._wait_for_start(child, RACE_WITHIN_S)
         except Problem:
             for child in children:
                 if child.process.poll() is None:
@@ -302,12 +303,12 @@ class Launcher:
             with (child.folder / "log.txt").open("a", encoding="utf-8") as log:
                 log.write(child.text + "\n")
 
-    def _wait_for_start(self, child: Child) -> None:
-        """Wait until the run has begun, but at most `REPORTS_WITHIN_S`.
+    def _wait_for_start(self, child: Child, within_s: float = REPORTS_WITHIN_S) -> None:
+        """Wait until the run has begun, but at most `within_s`.
 
         If the process ends before that, raise its error text as a `Problem`.
         """
-        ends = time.monotonic() + REPORTS_WITHIN_S
+        ends = time.monotonic() + within_s
         manifest = child.folder / "manifest.json"
         while time.monotonic() < ends and not manifest.exists():
             code = child.process.poll()

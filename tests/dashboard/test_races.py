@@ -9,6 +9,9 @@ import signal
 import pytest
 from conftest import until
 
+from dashboard import races
+from dashboard.base.errors import Problem
+from lab.results.store import Store
 from lab.run.reading import read_events
 
 START = {"scenario": "testbed_wifi_lte", "engine": "testbed", "speed": 10, "duration_s": 600}
@@ -122,6 +125,11 @@ def test_a_race_counts_as_its_runs(client, running_run):
     assert answer.status_code == 429
     assert "a race of 4 makes more than 4" in answer.json["error"]
     stopped(client, [running_run])
+
+
+def test_a_race_whose_lanes_have_not_begun_says_so(tmp_path, runs):
+    with pytest.raises(Problem, match="race of young: still starting. Load this page again"):
+        races.page(Store(runs, tmp_path / "index.json"), [runs / "plain", tmp_path / "young"])
 
 
 def test_runs_of_no_race_have_no_page_of_a_race(client):
