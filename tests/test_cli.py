@@ -89,6 +89,13 @@ def test_check_warns_of_events_after_the_end(lab):
     assert "warning" not in lab("check", "dynamic_loss").output
 
 
+def test_check_warns_of_flows_after_the_end(lab):
+    command = ("check", "two_paths", "--set", "traffic.1.start_s=60", "--set", "duration_s=60")
+    said = "warning: the run ends at 60 s, before the bulk flow of ue1 at 60 s"
+    assert said in lab(*command).output
+    assert "warning" not in lab("check", "two_paths").output
+
+
 def test_several_runs_are_not_written_into_the_folder_of_one_run(lab, tmp_path):
     one = tmp_path / "one"
     assert lab("run uneven_paths --engine fake --duration 2 --quiet --out", str(one)).exit_code == 0

@@ -24,6 +24,7 @@ from lab.results import compare, responses
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome
 from lab.run.reading import read_document
 from lab.scenario import engine_table
+from lab.scenario.flows import late_flows
 from lab.scenario.loading import Overrides, load
 from lab.topologies import nodes_and_links
 from lab.vm_environment import asked_dilation
@@ -54,6 +55,8 @@ def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str 
             f"warning: the run ends at {loaded.duration_s:g} s, "
             f"before its events at {', '.join(late)} s"
         )
+    if flows := late_flows(loaded):
+        click.echo(f"warning: the run ends at {loaded.duration_s:g} s, before {', '.join(flows)}")
 
 
 @dataclass(frozen=True)

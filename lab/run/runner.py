@@ -36,6 +36,7 @@ from lab.run.recorder import Recorder
 from lab.run.replay import Message, Replay, WithoutWaiting
 from lab.run.report import Report
 from lab.run.traces import TracedChanges
+from lab.scenario.flows import late_flows
 from lab.scenario.schema import Event, Scenario
 from lab.topologies import nodes_and_links
 
@@ -317,4 +318,8 @@ class _Run:
     def _finish(self, interrupted: bool, report: Report | None) -> Outcome:
         if self.due and not interrupted and not self.error:
             self._note("warning", text=f"{len(self.due)} events of the scenario lie after its end")
+        if late := late_flows(self.scenario):
+            self._note(
+                "warning", text=f"nothing was sent: {', '.join(late)}, after the end of the run"
+            )
         return conclude(self.recorder.scenario, self.recorder, report, self.error, interrupted)

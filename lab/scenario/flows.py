@@ -73,6 +73,15 @@ class Act:
     rate_bps: int | None = None
 
 
+def late_flows(scenario: Scenario) -> list[str]:
+    """Return, in words, the flows that start when the run is over."""
+    return [
+        f"the {each.kind} flow of {each.user} at {each.start_s:g} s"
+        for each in scenario.traffic
+        if each.start_s >= scenario.duration_s
+    ]
+
+
 def scaled_traffic(scenario: Scenario) -> tuple[Traffic, ...]:
     """Return the entries of `traffic` with rates, volumes and sizes multiplied by `rate_scale`.
 
