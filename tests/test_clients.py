@@ -169,6 +169,7 @@ def test_answers_are_scaled_and_requests_are_packets():
     ("keys", "said"),
     [
         ({}, "needs answer_kb"),
+        ({"answer_kb": 1, "think_s": 5, "requests_per_s": 3}, "Leave out one of them"),
         ({"answer_kb": 1, "request_kb": 2}, "at most 1.4 kB"),
         ({"answer_kb": 1, "direction": "up"}, "leave out direction"),
         ({"answer_kb": 1, "warm": True}, "leave out warm"),

@@ -109,6 +109,7 @@ def test_a_value_holds_until_the_next_row(tmp_path):
         ("t_s,rate_mbps\n0,-1\n", "line 2: rate_mbps: -1 is not within 0 to 10000"),
         ("t_s,rate_mbps\n0,nan\n", "line 2: rate_mbps: nan is not within"),
         ("t_s,rate_mbps\n0,x\n", "line 2: rate_mbps: 'x' is not a number"),
+        ("t_s,rate_mbps\n0,0\n1,0\n", "rate_mbps is 0 in all rows: the link would carry nothing"),
         ("t_s,rate_mbps\n0,1\n90000,2\n", "write trace_bin_ms: 1800"),
     ],
 )

@@ -70,8 +70,8 @@ def check_endpoints(scenario: Scenario, source: str) -> None:
     """Raise `RequestError`, which begins with `source`, if an entry of `multipath.endpoints` does
     not fit the network."""
     known, seen = switchable(scenario), set[tuple[str, str]]()
-    for n, each in enumerate(scenario.multipath.endpoints):
-        where = f"{source}: multipath.endpoints.{n}"
+    for n, each in enumerate(scenario.multipath.endpoints, 1):
+        where = f"{source}: multipath.endpoints[{n}]"
         own = [name for host, name in known if host == each.host]
         if not own:
             hosts = ", ".join(dict.fromkeys(host for host, _ in known)) or "none"

@@ -305,6 +305,22 @@ UNITS = {
     "packets": "packets",
     "dbm": "dBm",
 }
+FACTORS = {
+    "Mb/s": {
+        f"{prefix}{bits}": factor
+        for prefix, factor in (("", 1e-6), ("k", 1e-3), ("m", 1.0), ("g", 1e3))
+        for bits in ("bit", "bit/s", "b/s", "bps")
+    },
+    "ms": {"us": 1e-3, "ms": 1.0, "s": 1e3},
+    "s": {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0},
+    "MB": {"kb": 1e-3, "mb": 1.0, "gb": 1e3},
+    "kB": {"b": 1e-3, "kb": 1.0, "mb": 1e3},
+    "m": {"cm": 1e-2, "m": 1.0, "km": 1e3},
+    "m/s": {"m/s": 1.0, "km/h": 1 / 3.6},
+    "packets": {"p": 1.0, "packet": 1.0, "packets": 1.0},
+    "dBm": {"dbm": 1.0},
+    "fraction from 0 to 1": {"%": 1e-2},
+}  # by the unit of a key: the units that people write, and what to multiply with
 SHAPES = {
     "tuple_type": "a list",
     "dict_type": "a mapping",
@@ -365,6 +381,16 @@ def unit(key: str) -> str:
         if "_" in key
         else ""
     )
+
+
+def without_unit(text: str, wanted: str) -> float | None:
+    """Return the number that a text with a unit means in the unit `wanted` (see `unit`), such as
+    0.5 for "500 kbit" and "Mb/s". Return None if the text has another form or unit."""
+    found = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*([a-z/%]*)\s*", text.lower())
+    if not found:
+        return None
+    factor = 1.0 if not found[2] else FACTORS.get(wanted, {}).get(found[2])
+    return None if factor is None else float(f"{float(found[1]) * factor:.12g}")
 
 
 def _tuples(data: Any) -> Any:
@@ -475,18 +501,21 @@ def _cure(kind: str, key: str, value: Any, ctx: dict[str, Any], message: str) ->
     if kind == "literal_error":
         known = re.findall(r"'([^']*)'", ctx["expected"])
         return unknown(value, known)
-    if key in FRACTIONS and isinstance(value, (int, float)) and not isinstance(value, bool):
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if key in FRACTIONS and is_number and not 0 <= value <= 1:
         if 1 < value <= 100:
             return f"{value} is no fraction from 0 to 1: write {value / 100:g} for {value:g} %"
         return f"{value} is no fraction from 0 to 1"
     if kind.startswith(("float_", "int_")) or kind == "finite_number":
-        number = re.match(r"\s*(-?\d+(\.\d+)?)", value) if isinstance(value, str) else None
         whole = "whole number" if kind.startswith("int_") else "number"
         asks = f"{show(value)} is not a {whole}" + (f" in {unit(key)}" if unit(key) else "")
-        return f"{asks}: write {number[1]}" if number else asks
+        meant = without_unit(value, unit(key)) if isinstance(value, str) else None
+        return f"{asks}: write {meant:g}" if meant is not None else asks
     if kind in LIMITS:
         name, words = LIMITS[kind]
-        return f"{show(value)} is out of range: write {words} {ctx[name]:g} {unit(key)}".rstrip()
+        bound = f"{words} {ctx[name]:g}"
+        of = "" if key in FRACTIONS else unit(key)
+        return f"{show(value)} is out of range: write {bound} {of}".rstrip()
     if kind in SHAPES:
         return f"{show(value)} is not {SHAPES[kind]}"
     if kind in ("too_short", "too_long"):

@@ -5,12 +5,17 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from lab.scenario import flow_sizes
 from lab.scenario.parts import Part, Positive, Rate, Seconds, known_cc
 
 SizePoints = Annotated[tuple[tuple[float, float], ...], Field(min_length=1, max_length=1000)]
+Sizes = Annotated[
+    Annotated[Literal["web_search", "data_mining"], Tag("<name>")]
+    | Annotated[SizePoints, Tag("<points>")],
+    Discriminator(lambda value: "<name>" if isinstance(value, str) else "<points>"),
+]
 KINDS_OF_KEYS = {
     "sizes": ("workload", "web"),
     "size_scale": ("workload", "web"),
@@ -75,7 +80,7 @@ class Traffic(Part):
     off_s: Positive = 2
     cc: str | None = None
     warm: bool = False
-    sizes: Literal["web_search", "data_mining"] | SizePoints | None = None
+    sizes: Sizes | None = None
     size_scale: Annotated[float, Field(gt=0, le=1000)] = 1
     load: Annotated[float, Field(gt=0, le=2)] | None = None
     link: str | None = None
@@ -111,6 +116,11 @@ class Traffic(Part):
         if self.kind == "web" and self.sizes is None:
             raise ValueError(
                 "kind 'web' needs sizes of its objects: points such as [[10, 0.5], [100, 1]]"
+            )
+        if self.requests_per_s and self.think_s != type(self).model_fields["think_s"].default:
+            raise ValueError(
+                "requests_per_s and think_s: requests come at the times of a Poisson process, or "
+                "after a pause. Leave out one of them"
             )
         if self.direction == "up":
             raise ValueError(f"kind '{self.kind}' has its answers come down: leave out direction")

@@ -183,6 +183,8 @@ def _of_rows(lines: Sequence[tuple[int, str]], bin_s: float) -> Trace:
         if found and at_s <= found[-1][0]:
             raise ValueError(f"line {n}: {at_s:g} s is not after {found[-1][0]:g} s")
         found.append((at_s, tuple(values.get(each) for each in BOUNDS)))
+    if "rate_mbps" in columns and not any(values[0] for _, values in found):
+        raise ValueError("rate_mbps is 0 in all rows: the link would carry nothing")
     starts_s = [at_s - found[0][0] for at_s, _ in found]
     last_s = starts_s[-1] - starts_s[-2] if len(found) > 1 else bin_s
     period_s = starts_s[-1] + last_s

@@ -106,9 +106,9 @@ def load(endpoints, *events, **keys):
 @pytest.mark.parametrize(
     ("endpoints", "events", "wrong"),
     [
-        ([endpoint("eth3", "backup")], [], "endpoints.0.interface 'eth3' is unknown"),
+        ([endpoint("eth3", "backup")], [], "endpoints[1].interface 'eth3' is unknown"),
         ([endpoint("eth2", "backup", host="srv1")], [], "These are: ue1"),
-        ([endpoint("eth2", "backup")] * 2, [], "endpoints.1: there is an entry"),
+        ([endpoint("eth2", "backup")] * 2, [], "endpoints[2]: there is an entry"),
         ([endpoint("eth1")], [], "ue1 opens its connections over eth1: choose subflow or backup"),
         ([endpoint("eth2", "mesh")], [], "choose from subflow, backup, signal, fullmesh"),
         ([endpoint("eth2", "signal")], [], "signal is for servers"),

@@ -152,7 +152,7 @@ def test_an_announced_backup_is_used_when_nothing_else_is_left(simulated, direct
 @pytest.mark.parametrize(
     ("endpoints", "message"),
     [
-        ([end("srv1", 1, "signal")], "endpoints.0.interface 'eth1' is unknown"),
+        ([end("srv1", 1, "signal")], r"endpoints\[1\].interface 'eth1' is unknown"),
         ([end("srv1", 2, "subflow")], "srv1 is a server, which opens no subflows: choose signal"),
         ([end("srv1", 2, "backup")], "choose signal, with backup"),
         ([end("srv1", 2, "signal", "fullmesh")], "srv1 is a server, which opens no subflows"),
