@@ -124,6 +124,7 @@ BESIDE_ITS_ONLY_USER = {  # files, or folders of such files, and the reason in a
     "dashboard/classroom/serve.py": "the program",
     "dashboard/grids.py": "what runs show over the keys that they vary",
     "dashboard/guard.py": "who may use the lab's page",
+    "dashboard/network/clearing.py": "geometry, without networks",
     "dashboard/network/svg.py": "the drawing, without HTTP",
     "dashboard/openapi.py": "the description of the interface",
     "dashboard/pages.py": "HTML, beside JSON",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import networkx as nx
 
+from dashboard.network.clearing import cleared
 from lab.results.explain.paths import graph_of
 from lab.results.labels import natural
 from lab.topologies.topology import Topology
@@ -35,6 +36,7 @@ MAP_HEIGHT = 680.0  # of a map, at most, unless it is given
 MAP_MARGIN = 22.0
 STRIPS = {False: 120.0, True: 90.0}  # beside or above the map, for nodes without a position
 SWEEPS = 4  # over all layers, to reduce crossings
+CLEAR = 4.0  # between a node and a link that does not end there
 SMALLEST, GREATEST = 6.5, 17.0  # radius of a node
 LABEL_GAP = 32.0  # between two nodes of a layer; closer ones have no space for a label between them
 
@@ -107,11 +109,14 @@ def arrange(topology: Topology, width: float = WIDTH, height: float | None = Non
         across = max(LAYER_GAPS[0], (width - 2 * left) / steps)
         least = LEAST_GAP[upright] if height is None else LEAST_FITTED_GAP
         along = max(least, min(MOST_GAP, span / gaps))
-    where = _spread(layers, across, along)
+    room = (across * (len(layers) - 1), along * gaps)
+    links = list(graph_of(topology).edges)
+    where = cleared(
+        _spread(layers, across, along), links, _radius(along) + CLEAR, (across, along), room
+    )
     turned = {name: (y, x) if upright else (x, y) for name, (x, y) in where.items()}
     places = {name: (round(x + left, 1), round(y + top, 1)) for name, (x, y) in turned.items()}
-    span, breadth = across * (len(layers) - 1), along * gaps
-    size = (breadth, span) if upright else (span, breadth)
+    size = (room[1], room[0]) if upright else room
     radius = _radius(along)
     return Layout(places, size[0] + 2 * left, size[1] + 2 * top, radius, is_upright=upright)
 

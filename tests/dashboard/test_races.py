@@ -128,7 +128,7 @@ def test_a_race_counts_as_its_runs(client, running_run):
 
 
 def test_a_race_whose_lanes_have_not_begun_says_so(tmp_path, runs):
-    with pytest.raises(Problem, match="race of young: still starting. Load this page again"):
+    with pytest.raises(Problem, match=r"race of young: still starting. Load this page again"):
         races.page(Store(runs, tmp_path / "index.json"), [runs / "plain", tmp_path / "young"])
 
 
