@@ -54,6 +54,7 @@ def run(store: Store, folder: Path) -> Doc:
             "topology_sha256"
         ),
         "rate_note": labels.note(doc["rate_scale"], doc["run_schema"]),
+        "clocks_note": labels.clocks_note(doc["time_dilation"]),
         "title": doc["scenario"],
         "strategy_words": doc["strategy"],
         "cc_words": doc["cc"] or "…",
@@ -112,12 +113,14 @@ def _about_scenario(folder: Path, scenario: Scenario, over: bool) -> Doc:
 def with_rates(doc: Doc) -> Doc:
     """Add two texts to the JSON object that describes a run in lists.
 
-    `rates` says by which factor the run multiplied all rates of its scenario; it is empty if the
-    factor is 1. `changed` names the changes that were made while the run went on; it is empty if
-    there are none.
+    `rates` says by which factor the run multiplied all rates of its scenario, and by which factor
+    the clocks of its VM were slower; it is empty if both are 1. `changed` names the changes that
+    were made while the run went on; it is empty if there are none.
     """
+    scale = labels.scale_label(doc["rate_scale"], doc["run_schema"])
+    clocks = labels.clocks_label(doc["time_dilation"])
     return doc | {
-        "rates": labels.scale_label(doc["rate_scale"], doc["run_schema"]),
+        "rates": ", ".join(filter(None, (scale, clocks))),
         "changed": changes.label(doc["flips"]),
     }
 

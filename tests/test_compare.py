@@ -58,6 +58,17 @@ def test_a_clear_difference_is_reported_with_its_interval(runs):
     assert "n = 12" in said
 
 
+def test_a_heading_says_how_much_slower_the_clocks_were(runs):
+    real, slow = runs("none", [1, 2], time_dilation=1), runs("none", [3], time_dilation=4)
+    mixed = compare.report([*real, *runs("disjoint", [1, 2, 3], time_dilation=2)])
+    assert "none (n = 2, rate scale 1)" in mixed
+    assert "disjoint (n = 3, rate scale 1, clocks 2 times slower)" in mixed
+    more = runs("none", [5] * 5, time_dilation=8)[3:]
+    assert "none (n = 3, rate scale 1, clocks 4 times slower or clocks 8 times slower)" in (
+        compare.report([*slow, *more])
+    )
+
+
 def test_in_markdown_each_cell_has_estimate_and_verdict(runs):
     said = compare.report(
         [*runs("none", [9.8, 10, 10.2] * 4), *runs("disjoint", [11.7, 12, 12.3] * 4)],

@@ -147,7 +147,9 @@ def test_every_field_of_a_sample_is_defined():
 
 
 def test_every_field_of_a_result_is_defined():
-    header = result_json.Header("run", "scenario", "none", "sim", 1, 1.0, "complete")
+    header = result_json.Header(
+        "run", "scenario", "none", "sim", 1, 1.0, "complete", time_dilation=4.0
+    )
     result = result_json.document(header, loading.load("testbed_wifi_lte").network, [], Report())
     parts = {*metrics.SECTIONS.values(), "fairness"}
     known = set(result) - parts - {"connections", "mptcp"} | {"error", *SEALED, SEAL}

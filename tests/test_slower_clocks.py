@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from command_line import lab
 from run_edits import write_result
 
-from lab.batch import jobs, slower_clocks
+from lab.batch import jobs, slower_clocks, virtual_machine
 from lab.cli.commands import cli
 from lab.engines.mininet import in_vm
 from lab.engines.mininet.machine import vm_kernel
@@ -103,6 +103,21 @@ def test_a_number_is_for_all_runs(lab, machine, tmp_path):
     assert machine.asked == [("none", None)]
     assert json.loads(got.stdout)["status"] == "complete"
     assert read_document(tmp_path / "r", "manifest.json")["host"]["time_dilation"] == 2.5
+    assert read_document(tmp_path / "r", "result.json")["time_dilation"] == 2.5
+
+
+def test_the_summary_says_that_a_run_was_in_slow_motion(lab, machine, tmp_path):
+    command = COMMAND.replace(" --json", "")
+    assert "Slow motion" not in lab(f"{command} --out", tmp_path / "r").stdout
+    slow = lab(f"{command} --dilation 3 --out", tmp_path / "s").stdout
+    assert "the clocks of the VM are 3 times slower than real time" in slow
+
+
+def test_the_rest_of_a_run_is_told_in_real_time(tmp_path):
+    (tmp_path / "samples.jsonl").write_text('{"t": 4.0}\n')
+    told = []
+    virtual_machine._reporter(tmp_path, 10.0, 2.5, told.append)()
+    assert [each.eta_s for each in told] == [15.0]
 
 
 @pytest.mark.parametrize("text", ["0.5", "21", "nan", "fast", ""])

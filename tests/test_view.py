@@ -36,3 +36,9 @@ def test_a_scaled_run_says_what_is_scaled_and_what_is_not():
     assert labels.scale_label(0.25, schema=2) == "rate scale 0.25, handshakes without packets"
     for schema in (1, 2):
         assert "cannot be compared" in labels.note(None, schema)
+
+
+def test_slower_clocks_are_told_and_real_time_is_not():
+    assert labels.clocks_label(1) == labels.clocks_note(None) == labels.clocks_note(1) == ""
+    assert labels.clocks_label(2.5) == "clocks 2.5 times slower"
+    assert "A second of the run takes 8 s" in labels.clocks_note(8)

@@ -188,7 +188,8 @@ export class LiveRun {
     this.bar.style.width = state.over ? "100%" : `${Math.min(100, (100 * this.t) / (total || 1))}%`;
     const words = { starting: "Starting …", running: "Running", complete: "Complete", interrupted: "Stopped", failed: "Failed", cut: "Ended without a result" };
     const made = this.run.engine === "sim" ? "simulated" : "in the emulation";
-    const text = `${words[state.status] ?? state.status}: ${number(this.t, 1)} of ${total} s, ${made}`;
+    const slower = (this.run.time_dilation ?? 1) > 1 ? `, ${this.run.time_dilation} times slower than real time` : "";
+    const text = `${words[state.status] ?? state.status}: ${number(this.t, 1)} of ${total} s, ${made}${slower}`;
     this.clock.textContent = state.overloaded ? `${text}. The machine was overloaded: do not trust the numbers.` : text;
     this.stopButton.hidden = state.over || !this.mayStop;
     this.targets.hidden = state.over || !this.targets.children.length;

@@ -180,9 +180,8 @@ function clock() {
   $("progress").style.width = `${over ? 100 : part}%`;
   $("progress").parentElement.setAttribute("aria-valuenow", String(Math.round(part)));
   const speed = run.state.speed === "max" || run.state.paused ? null : Number(run.state.speed ?? 1);
-  const left =
-    !over && speed && total ? `, about ${Math.max(0, Math.round((total - t) / speed))} s left` : "";
-  $("clock").textContent = total ? `${number(t, 1)} of ${total} s${left}` : "";
+  const left = Math.max(0, Math.round(((total - t) / speed) * (run.time_dilation ?? 1)));
+  $("clock").textContent = total ? `${number(t, 1)} of ${total} s${!over && speed ? `, about ${left} s left` : ""}` : "";
 }
 
 function showState() {
@@ -204,6 +203,7 @@ function showState() {
   if (state.overloaded)
     rows.push(["bad", `This machine is overloaded, do not trust the numbers: ${state.overloaded}`]);
   if (run.rate_note) rows.push(["warn", run.rate_note]);
+  if (run.clocks_note) rows.push(["warn", run.clocks_note]);
   if (state.verdict.is === "no") rows.push(["bad", state.verdict.text]);
   $("verdict").textContent = state.verdict.is === "no" ? "" : state.verdict.text;
   $("verified").textContent = state.verdict.is === "yes" ? "✓ Multipath TCP verified" : "";

@@ -20,6 +20,7 @@ from lab.run.outcome import EXIT_INTERRUPTED, Outcome, Progress, conclude
 from lab.run.reading import Follower, event, read_document, sample, text_of
 from lab.run.recorder import REQUEST, TRACE, Recorder, keep_inputs, new_folder, write_scenario
 from lab.scenario.loading import input_files
+from lab.vm_environment import asked_dilation
 
 
 def run_job(job: Job, on_progress: OnProgress) -> Outcome:
@@ -40,7 +41,8 @@ def run_job(job: Job, on_progress: OnProgress) -> Outcome:
             argv = argv_inside(job, folder)
             inside = in_vm.GuestCommand(argv, folder, files=files, dilation=job.dilation)
             stopping = _Stopping(job, folder)
-            report = _reporter(folder, scenario.duration_s, on_progress)
+            slower = job.dilation or asked_dilation() or 1.0
+            report = _reporter(folder, scenario.duration_s, slower, on_progress)
             code = in_vm.run_in_vm(inside, _both(report, stopping), wait=job.options.wait)
             if stopping.stopped:
                 code = 0  # nobody interrupted it
@@ -117,8 +119,11 @@ def _both(one: Callable[[], None], other: Callable[[], None]) -> Callable[[], No
     return call
 
 
-def _reporter(folder: Path, duration_s: float, on_progress: OnProgress) -> Callable[[], None]:
-    """Return a function that reports the progress of a run in a virtual machine.
+def _reporter(
+    folder: Path, duration_s: float, slower: float, on_progress: OnProgress
+) -> Callable[[], None]:
+    """Return a function that reports the progress of a run in a virtual machine, whose clocks are
+    slower than real time by the factor `slower`.
 
     Each call passes new lines of log.txt and the latest new sample to `on_progress`. They are read
     from the run folder `folder`.
@@ -129,7 +134,8 @@ def _reporter(folder: Path, duration_s: float, on_progress: OnProgress) -> Calla
         for line in (each for each in log.new() if not each.startswith(TRACE)):
             on_progress(Progress(line.partition(" ")[2], 0.0, duration_s))
         for frame in map(Frame.from_json, samples.new()[-1:]):
-            on_progress(Progress("running", frame.t, duration_s, frame, duration_s - frame.t))
+            left_s = slower * (duration_s - frame.t)
+            on_progress(Progress("running", frame.t, duration_s, frame, left_s))
 
     return report
 

@@ -18,6 +18,7 @@ from lab.classroom import folder, grades
 from lab.classroom.folder import ClassFolder
 from lab.classroom.grades import Difference, Record, Submission
 from lab.classroom.state import ClassRun, ClassState
+from lab.cli.dilation import dilation_option
 from lab.cli.own_files import forwarded_with_option, with_arguments, with_option
 from lab.errors import LabError, RequestError
 from lab.isolation import python
@@ -245,6 +246,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="Simulated seconds per real second of the students' runs. Default: 1.",
 )
 @click.option("--vm", is_flag=True, help="Run emulations inside a virtual machine; needs no root.")
+@dilation_option
 @forwarded_with_option
 @click.pass_context
 def classroom(

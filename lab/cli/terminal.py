@@ -86,6 +86,8 @@ def summary(result: dict[str, Any], folder: Path) -> str:
     parts = [_head(result)]
     if scaled := labels.note(result.get("rate_scale")):
         parts.append(scaled)
+    if slower := labels.clocks_note(result.get("time_dilation")):
+        parts.append(slower)
     if result["overloaded"]:
         reasons = result["overload"].get("reasons", [])
         why = "; ".join(str(reason) for reason in reasons) or str(result["overload"])

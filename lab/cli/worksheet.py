@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from lab import installed
+from lab.cli.dilation import dilation_option
 from lab.cli.own_files import with_option
 from lab.cli.terminal import Terminal
 from lab.errors import RequestError
@@ -125,6 +126,7 @@ def check(file: str) -> None:
 )
 @click.option("--engine", help="Make all runs in this engine.")
 @click.option("--vm", is_flag=True, help="Make runs of the emulation in the virtual machine.")
+@dilation_option
 @click.option(
     "--runs",
     type=click.Path(path_type=Path),

@@ -30,7 +30,7 @@ from lab.frame import Frame
 from lab.metrics import BUILT_IN, SECTIONS, Metric, Samples, of_number
 from lab.results import flips, run_folders
 from lab.results.documents import TIMED_HANDSHAKES_SCHEMA, WIRE_RATES_SCHEMA, figure
-from lab.results.labels import TIMED_LABEL, WIRE_LABEL, heading, held
+from lab.results.labels import TIMED_LABEL, clocks_label, heading, held, scale_text
 from lab.results.labels import label as metric_label
 from lab.results.statistics import MIN_RUNS, Estimate, Verdict, estimate, mean, verdict
 from lab.results.tables import markdown_table, text_table
@@ -99,6 +99,7 @@ class Run:
     cc: str = ""  # the congestion control that was read back from its connections
     has_results_only: bool = False  # made with `--keep results`
     schema: int = SCHEMA  # of result.json
+    time_dilation: float | None = None
 
     @property
     def scenario(self) -> str:
@@ -136,9 +137,11 @@ class Group:
 
     @property
     def scale(self) -> str:
-        """The rate scale in words, and what differs in runs of an older schema."""
-        is_old = self.runs[0].schema == TIMED_HANDSHAKES_SCHEMA
-        return scale_text(self.rate_scale) + (f", {TIMED_LABEL}" if is_old else "")
+        """The rate scale, the form of older schemas, and how much slower clocks were, in words."""
+        older = TIMED_LABEL if self.runs[0].schema == TIMED_HANDSHAKES_SCHEMA else ""
+        slower = map(clocks_label, sorted({run.time_dilation or 1 for run in self.runs}))
+        words = (scale_text(self.rate_scale), older, " or ".join(filter(None, slower)))
+        return ", ".join(filter(None, words))
 
     def values(self, metric: str) -> list[float]:
         """Return the value of a metric in each run that measured it."""
@@ -152,11 +155,6 @@ class Group:
             if (value := run.metrics.get(metric)) is not None:
                 found.setdefault((run.seed, run.network), []).append(value)
         return {key: mean(values) for key, values in found.items()}
-
-
-def scale_text(rate_scale: float | None) -> str:
-    """Return `rate scale X`, or `wire rates` if `rate_scale` is None."""
-    return WIRE_LABEL if rate_scale is None else f"rate scale {rate_scale:g}"
 
 
 def pairs(base: Group, other: Group, metric: str) -> tuple[list[float], list[float]] | None:
@@ -341,6 +339,7 @@ def _run(folder: Path, window: Window | None) -> Run:
         str(result.get("cc") or ""),
         has_results_only(result),
         schema,
+        result.get("time_dilation"),
     )
 
 

@@ -135,6 +135,27 @@ def scale_label(scale: float | None, schema: int = SCHEMA) -> str:
     return ", ".join(filter(None, (scaled, older)))
 
 
+def scale_text(rate_scale: float | None) -> str:
+    """Return `rate scale X`, or `wire rates` if `rate_scale` is None."""
+    return WIRE_LABEL if rate_scale is None else f"rate scale {rate_scale:g}"
+
+
+def clocks_label(dilation: float | None) -> str:
+    """Return a label such as `clocks 4 times slower` for a run in a VM whose clocks ran slower than
+    real time by a factor; "" for real time."""
+    return "" if dilation in (None, 1) else f"clocks {dilation:g} times slower"
+
+
+def clocks_note(dilation: float | None) -> str:
+    """Return a text that explains to the user what slower clocks mean; "" for real time."""
+    if dilation in (None, 1):
+        return ""
+    return (
+        f"Slow motion: the clocks of the VM are {dilation:g} times slower than real time. A second "
+        f"of the run takes {dilation:g} s; rates and delays are those of the VM's clocks."
+    )
+
+
 def describe(mptcp: Mapping[str, Any]) -> str:
     """Return a sentence that says whether a run really used Multipath TCP.
 

@@ -183,7 +183,7 @@ def _is_number(key: str) -> bool:
 # The document of a run folder in the index
 
 
-SCHEMA = 5
+SCHEMA = 6
 STARTING_S = 600.0  # an older folder without a manifest belongs to a run that never began
 UNFINISHED = ("starting", "running")
 CHANGED = "changed"  # the status of a run whose files were edited after its end
@@ -244,6 +244,7 @@ def described(folder: Path, known: Doc | None) -> Doc | None:
     doc |= {
         key: (manifest or {}).get(key) for key in SHOWN if (manifest or {}).get(key) is not None
     }
+    doc["time_dilation"] = (manifest or {}).get("host", {}).get("time_dilation")
     doc["run_schema"] = (manifest or {"schema": RUN_SCHEMA}).get("schema", WIRE_RATES_SCHEMA)
     doc["wire_rates"] = doc["run_schema"] == WIRE_RATES_SCHEMA
     doc[flips.FLIPS] = _flips(folder, result)

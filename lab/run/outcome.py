@@ -18,6 +18,7 @@ from lab.run.report import Report
 from lab.run.transfers import section, transfers, videos_section
 from lab.scenario.engine_table import ENGINES, named
 from lab.scenario.schema import Scenario
+from lab.vm_environment import time_dilation
 
 EXIT_INTERRUPTED = 130
 Result = Mapping[str, Any]  # the content of result.json
@@ -113,6 +114,7 @@ def _header(scenario: Scenario, recorder: Recorder, status: str) -> result_json.
         tuple(recorder.flips),
         _stack(scenario, recorder.engine),
         by_name(recorder.inputs),
+        time_dilation(),
     )
 
 

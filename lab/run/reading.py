@@ -40,6 +40,10 @@ class _Form(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore", protected_namespaces=())
 
 
+class _Host(_Form):
+    time_dilation: Number = None
+
+
 class _Manifest(_Form):
     version: int = Field(1, alias="schema")
     experiment: str | None = None
@@ -59,6 +63,7 @@ class _Manifest(_Form):
     extensions: list[Table] | None = None
     metrics: list[Table] | None = None
     versions: Table = {}
+    host: _Host = _Host()
 
 
 class _Ap(_Form):
@@ -94,6 +99,7 @@ class _Result(_Form):
     status: str = "failed"
     error: str | None = None
     duration_s: Number = None
+    time_dilation: Number = None
     throughput_mbps: Number = None
     tiers: dict[str, Number] | None = None
     aps: dict[str, _Ap] = {}
@@ -139,6 +145,7 @@ class _Indexed(_Manifest, _Note):
     started: str
     duration_s: Number
     rate_scale: Number
+    time_dilation: Number
     experiment: str | None
 
 

@@ -29,7 +29,8 @@ class Header:
     `flips` lists the changes that were made by hand during the run, each as {"t", "target", "old",
     "value"}. `stack` names the implementation of Multipath TCP; it is None if the simulator's
     settings match no known implementation. `inputs` has the SHA-256 digest of each file of the user
-    that the run has used, by file name.
+    that the run has used, by file name. `time_dilation` is the factor by which the clocks of the VM
+    ran slower than real time; None outside a VM.
     """
 
     run_id: str
@@ -42,6 +43,7 @@ class Header:
     flips: tuple[Mapping[str, Any], ...] = ()
     stack: str | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)
+    time_dilation: float | None = None
 
 
 def document(
@@ -67,6 +69,7 @@ def document(
         "seed": header.seed,
         "duration_s": frames[-1].t if frames else 0.0,
         "rate_scale": header.rate_scale,
+        **({"time_dilation": header.time_dilation} if header.time_dilation else {}),
         "flips": [dict(each) for each in header.flips],
         "stack": header.stack,
         "status": header.status,

@@ -61,3 +61,19 @@ def test_runs_of_older_schemas_are_labelled_and_not_compared_with_others(
         answer = client.get(f"{path}?runs=plain,metered")
         assert answer.status_code == 422
         assert words in answer.text
+
+
+def test_a_run_in_slow_motion_says_by_how_much(client, runs):
+    manifest = runs / "metered" / "manifest.json"
+    document = json.loads(manifest.read_text())
+    document["host"]["time_dilation"] = 4
+    manifest.write_text(json.dumps(document))
+    run = client.get("/api/runs/metered").json
+    assert "A second of the run takes 4 s" in run["clocks_note"]
+    assert run["time_dilation"] == 4
+    assert {row["id"]: row["rates"] for row in client.get("/api/runs").json} == {
+        "plain": "",
+        "metered": "clocks 4 times slower",
+    }
+    assert "clocks 4 times slower" in client.get("/runs/metered").text
+    assert client.get("/api/runs/plain").json["clocks_note"] == ""

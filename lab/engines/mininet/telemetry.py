@@ -27,7 +27,7 @@ from lab.frame import ApSample, Direction, Frame, LinkSample, UserSample
 from lab.radio.cell import Cell
 from lab.radio.mobility import Place
 from lab.topologies.topology import Trunk
-from lab.vm_environment import LOST_SHARE_FILE, time_dilation
+from lab.vm_environment import LOST_SHARE_FILE
 
 QUEUES = NETEM, PFIFO  # of a shaped port: netem counts what is sent and lost, pfifo what waits
 
@@ -52,7 +52,7 @@ class Telemetry:
         expected = ExpectedRates(emulated.expected).rate_bps if emulated.expected else None
         self.sampler = Sampler(self.wiring, expected or pacing_rate_bps)
         file = os.environ.get(LOST_SHARE_FILE)
-        self.watchdog = Watchdog(Path(file) if file else None, time_dilation() or 1.0)
+        self.watchdog = Watchdog(Path(file) if file else None)
         for reason in emulated.misleading:
             self.watchdog.add(reason)
         # a netlink socket stays in the namespace where it was opened

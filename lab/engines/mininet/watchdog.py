@@ -4,16 +4,17 @@ A run that overloads the machine has no valid results. Each sample checks five v
 
 - late: how much later than planned the sample was taken
 - busy: whether the processors were nearly always busy
+- lag: how much longer than planned packets waited to be sent in a WiFi cell
 - lost: the share of processor time that this machine wanted and others took
   (machine/lost_time.py)
-- lag: how much longer than planned packets waited to be sent in a WiFi cell
 - time_squeeze: how often the kernel interrupted its packet processing
 
-A run counts as overloaded if one of the first four persists for the time in `PATIENCE_S`. For
+A run counts as overloaded if one of the first three persists for the time in `PATIENCE_S`. For
 "late", this time is the sum of the delays of successive late samples. The time for lag is the
-shortest, because late packets make results wrong. The other three are only a risk, and are normal
-for a short time when many flows are in slow start. time_squeeze is only reported, because it also
-occurs in valid runs.
+shortest, because late packets make results wrong. The other two are only a risk, and are normal
+for a short time when many flows are in slow start. lost and time_squeeze are only reported, because
+they also occur in valid runs: a processor that others take counts as busy, and what is not idle
+enough for the network is late.
 """
 
 from __future__ import annotations
@@ -27,9 +28,8 @@ from lab.run.report import Overload
 LATE_S = 0.5
 IDLE_SHARE = 0.10
 LAG_MS = 60.0
-TAKEN_SHARE = 0.25
 # how long a condition must persist
-PATIENCE_S = {"late": 2.0, "busy": 2.0, "lost": 2.0, "lag": 1.0}
+PATIENCE_S = {"late": 2.0, "busy": 2.0, "lag": 1.0}
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,9 @@ class Watchdog:
     """Collects samples of the machine's load, and decides whether the run is overloaded.
 
     In a VM, the host writes the share of processor time that the VM loses into `lost_share_file`.
-    The clocks of a VM may be slower by the factor `time_dilation`: what others take interrupts the
-    VM for as much less of its own time.
     """
 
     lost_share_file: Path | None = None
-    time_dilation: float = 1.0
     samples: list[MachineSample] = field(default_factory=list)
     reasons: dict[str, str] = field(default_factory=dict)
     _lasted_s: dict[str, float] = field(default_factory=dict)
@@ -98,16 +95,12 @@ class Watchdog:
         reason when it has lasted for the time in `PATIENCE_S`. Each reason is returned only once.
         """
         span_s, self._sampled_at = t - self._sampled_at, t
-        added_s = {"late": sample.late_s, "busy": span_s, "lost": span_s, "lag": span_s}
+        added_s = {"late": sample.late_s, "busy": span_s, "lag": span_s}
         conditions = {
             "late": (sample.late_s > LATE_S, f"the sampling tick came {sample.late_s:.2f} s late"),
             "busy": (
                 sample.idle_share < IDLE_SHARE,
                 f"the processors were {sample.idle_share:.0%} idle",
-            ),
-            "lost": (
-                sample.taken_share > TAKEN_SHARE * self.time_dilation,
-                f"others took {sample.taken_share:.0%} of the processors' time",
             ),
             "lag": (
                 sample.lag_ms > LAG_MS,

@@ -11,7 +11,6 @@ HEALTHY = MachineSample(0.01, 0.5, 2.0)
 BAD = {
     "late": (MachineSample(0.6, 0.5, 2.0), 4),
     "busy": (MachineSample(0.01, 0.05, 2.0), 4),
-    "lost": (MachineSample(0.01, 0.3, 2.0, 0.45), 4),
     "lag": (MachineSample(0.01, 0.5, 80.0), 2),
 }
 
@@ -32,19 +31,13 @@ def test_a_condition_that_lasts_is_overload(name):
     assert reasons[0].startswith(f"at {3.0 + 0.5 * samples:.1f} s")
 
 
-def test_half_of_little_is_not_overload():
+@pytest.mark.parametrize(("idle", "lost"), [(0.8, 0.55), (0.68, 0.9), (0.11, 0.99)])
+def test_what_others_take_is_no_overload_while_enough_is_left(idle, lost):
     """Most runs of small networks lose a third of the processor time that they want, and their
     paths are right."""
     dog = Watchdog()
-    nearly_idle = MachineSample(0.01, 0.8, 2.0, 0.55)
-    assert [reason for n in range(20) for reason in dog.judge(0.5 * n, nearly_idle)] == []
-
-
-@pytest.mark.parametrize(("factor", "reasons"), [(1.0, 1), (2.0, 1), (3.0, 0), (8.0, 0)])
-def test_slower_clocks_make_what_others_take_shorter(factor, reasons):
-    dog = Watchdog(time_dilation=factor)
-    taken = MachineSample(0.01, 0.1, 2.0, 0.6)
-    assert len([each for n in range(20) for each in dog.judge(0.5 * n, taken)]) == reasons
+    taken = MachineSample(0.01, idle, 2.0, lost)
+    assert [reason for n in range(20) for reason in dog.judge(0.5 * n, taken)] == []
 
 
 def test_one_tick_that_is_very_late_is_enough():
