@@ -254,6 +254,26 @@ def test_a_planned_flow_that_cannot_be_opened_is_missing_and_the_others_are_not(
     assert "wrong" not in user.send(do="status")["flows"]
 
 
+def test_a_connection_opens_in_the_background_and_waits_for_its_start(pair):
+    _server, user = pair
+    good = REQUEST._asdict() | {"id": "good", "volume_bytes": 1000}
+    wrong = good | {"id": "wrong", "bind": "203.0.113.1"}  # no address of this machine
+    assert user.send(do="opened") == {"opened": {}}
+    assert user.send(do="open", flows=[wrong, good]) == {}
+
+    def opened():
+        return user.send(do="opened")["opened"]
+
+    assert eventually(lambda: len(opened()) == 2, "open a connection")
+    assert "OSError" in opened()["wrong"]
+    assert 0 < opened()["good"] < 65536
+    assert user.send(do="status")["flows"]["good"]["bytes"] == 0
+    user.send(do="go", id="good")
+    assert eventually(
+        lambda: user.send(do="status")["flows"]["good"]["done_s"], "transfer a flow that was opened"
+    )
+
+
 def test_a_browser_begins_with_its_last_connection_and_loads_over_all(pair):
     _server, user = pair
     sizes = ((20, 0.0), (20, 1.0))

@@ -4,6 +4,7 @@ import pytest
 
 from lab.engines.mininet.traffic import workload as module
 from lab.engines.mininet.traffic.workload import COMMAND_S, Workload, one_each
+from lab.errors import LabError
 from lab.scenario import flows
 from lab.scenario.flows import Flow
 from lab.topologies.topology import wire
@@ -27,6 +28,8 @@ class TrafficProcesses:
 
     def __init__(self, clock):
         self.clock, self.requests, self.joined = clock, [], lambda now, name: 1
+        self.opens_s = {}  # how long it takes to open a connection during the run, by flow
+        self.problems = {}  # why one cannot be opened
 
     def send(self, host, **request):
         return self.send_all({host: request})[host]
@@ -35,13 +38,37 @@ class TrafficProcesses:
         self.clock.now += self.clock.command_s
         for host, request in requests.items():
             self.requests.append((round(self.clock.now - 100, 3), host, request))
-        names = [request["id"] for _, _, request in self.requests if request["do"] == "connect"]
+        names = [each["id"] for _, _, each in self.connects()]
         joined = {name: self.joined(self.clock.now - 100, name) for name in names}
         return {
-            host: {"port": 40_000 + len(self.requests), "subflows": joined} for host in requests
+            host: {
+                "port": 40_000 + len(self.requests),
+                "subflows": joined,
+                "opened": self._opened(host),
+            }
+            for host in requests
+        }
+
+    def connects(self):
+        """Each connection that was asked for, also those that open in the background."""
+        for at, host, request in self.requests:
+            for each in request["flows"] if request["do"] == "open" else [request]:
+                if each["do"] == "connect":
+                    yield at, host, each
+
+    def _opened(self, host):
+        asked = [(at, each["id"]) for at, of, each in self.connects() if of == host]
+        now = self.clock.now - 100
+        is_open = {name: at + self.opens_s.get(name, 0) <= now + 1e-9 for at, name in asked}
+        return {
+            name: self.problems.get(name, 50_000 + n)
+            for n, name in enumerate(is_open)
+            if is_open[name]
         }
 
     def commands(self, verb):
+        if verb == "connect":
+            return [(at, host, each["id"]) for at, host, each in self.connects()]
         return [
             (at, host, request["id"])
             for at, host, request in self.requests
@@ -237,12 +264,7 @@ def test_a_changed_congestion_control_holds_for_later_connections(work):
     made.begin()
     made.set_cc("cubic")
     made.until(2)
-    assert [
-        request["cc"] for _, _, request in made.programs.requests if request["do"] == "connect"
-    ] == [
-        "reno",
-        "cubic",
-    ]
+    assert [each["cc"] for _, _, each in made.programs.connects()] == ["reno", "cubic"]
 
 
 @pytest.mark.parametrize(("direction", "sender"), [("down", "srv1"), ("up", "ue2")])
@@ -318,3 +340,89 @@ def test_the_flows_of_a_workload_are_told_before_the_run_and_started_by_the_prog
         "completion_s": 0.25,
         "traffic": "workload",
     }
+
+
+LATER = "{user: ue3, start_s: 4, stop_s: 6, kind: file, volume_mb: 1}"
+
+
+def test_nothing_waits_for_a_connection_that_opens_during_the_run(work):
+    made = work("{user: ue2, stop_s: 5}", LATER)
+    made.programs.opens_s = {"ue3-1": 2.5}
+    made.prepare()
+    made.begin()
+    lead_s = made.zero_s - 100
+    for n in range(1, 21):
+        made.until(n / 2)
+        assert made.now_s() == pytest.approx(n / 2)  # the sample is in time
+        assert ("ue3-1" in [each.id for each in made.sampler.opened]) == (n / 2 >= 6.5)
+    (_, (asked, *_)) = made.programs.commands("connect")
+    assert asked == pytest.approx(4 + lead_s)
+    started = {flow: at for at, _, flow in made.programs.commands("go")}
+    assert started["ue3-1"] == pytest.approx(6.5 + lead_s, abs=2 * module.POLL_S)
+    stopped = {flow: at for at, _, flow in made.programs.commands("stop")}
+    assert stopped["ue2-1"] == pytest.approx(5 + lead_s)
+    assert stopped["ue3-1"] >= started["ue3-1"]  # at 6 s it was not open
+    ((t, _),) = made.completed({"ue3-1": 0.5})
+    assert t == pytest.approx(7, abs=2 * module.POLL_S)
+
+
+def test_connections_of_one_time_start_when_the_last_one_is_open(work):
+    made = work("{user: ue1}", "{user: ue2, start_s: 3, parallel: 2}", "{user: ue3, start_s: 3}")
+    made.programs.opens_s = {"ue2-2": 1.0, "ue3-1": 0.4}
+    made.prepare()
+    made.begin()
+    made.until(3.9)
+    assert {flow for _, _, flow in made.programs.commands("go")} == {"ue1-1"}
+    made.until(5)
+    goes = [each for _, _, each in made.programs.requests if each["do"] == "go"][1:]
+    assert {each["id"] for each in goes} == {"ue2-1", "ue2-2", "ue3-1"}
+    assert len({each["at_s"] for each in goes}) == 1
+
+
+def test_a_run_that_is_always_late_starts_its_later_connections_too(work):
+    made = work("{user: ue1}", LATER)
+    made.prepare()
+    made.begin()
+    for n in range(1, 20):
+        made.programs.clock.now += 1.0
+        made.until(n / 2)
+    assert "ue3-1" in [flow for _, _, flow in made.programs.commands("go")]
+
+
+def test_a_changed_congestion_control_reaches_connections_that_were_opening(work):
+    made = work("{user: ue1}", LATER)
+    made.programs.opens_s = {"ue3-1": 1.0}
+    made.prepare()
+    made.begin()
+    made.until(4.5)
+    made.set_cc("cubic")
+    made.until(6)
+    did = [each["do"] for _, _, each in made.programs.requests]
+    assert did.count("cc") == 2 * len(made.programs.hosts)
+    assert did.index("go", did.index("open")) > len(did) - 1 - did[::-1].index("cc")
+
+
+def test_a_demand_counts_connections_from_when_they_are_open(work):
+    made = work("{user: ue3}", "{user: ue3, start_s: 4}")
+    made.programs.opens_s = {"ue3-2": 1.0}
+    made.prepare()
+    made.begin()
+    made.until(4.5)
+    made.set_demand("ue3", 6_000_000)
+    rates = [each for _, _, each in made.programs.requests if each["do"] == "rate"]
+    assert [(each["id"], each["rate_bps"]) for each in rates] == [("ue3-1", 6_000_000)]
+    made.until(6)
+    rates = [each for _, _, each in made.programs.requests if each["do"] == "rate"]
+    assert {each["id"]: each["rate_bps"] for each in rates} == {
+        "ue3-1": 3_000_000,
+        "ue3-2": 3_000_000,
+    }
+
+
+def test_a_connection_that_cannot_be_opened_ends_the_run_with_its_reason(work):
+    made = work("{user: ue1}", LATER)
+    made.programs.problems = {"ue3-1": "TimeoutError: timed out"}
+    made.prepare()
+    made.begin()
+    with pytest.raises(LabError, match="ask ue3 to connect: TimeoutError: timed out"):
+        made.until(5)

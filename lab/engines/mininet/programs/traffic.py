@@ -7,6 +7,10 @@ starts slowly on an emulated processor.
 
 {"do": "serve", "mptcp": true}    -> {"mptcp": true}    false: this kernel refused MPTCP
 {"do": "connect", ...}            -> {"port": 40112}    keys: see FlowRequest
+{"do": "open", "flows": [...]}    -> {}    connect TCP flows, one after the other, and do not wait
+                                     for it; each has the keys of FlowRequest
+{"do": "opened"}                  -> {"opened": {"ue2-1": 40112}}    the port of each flow that
+                                     "open" has connected, or as text why it could not
 {"do": "expect", "port", ...}     -> {}    open the server's end of a UDP flow; `port` is the
                                      user's port; other keys: see FlowRequest
 {"do": "subflows"}                -> {"subflows": {"ue2-1": 1}}    number of subflows of each
@@ -74,10 +78,13 @@ class TrafficProgram:
         self.flows: dict[str, Flow | DatagramFlow] = {}
         self._clients: dict[str, AskingClient] = {}  # by their seeds, which are their own
         self._planned: list[tuple[float, FlowRequest]] = []
+        self._opened: dict[str, int | str] = {}  # by flow: its port, or why it has none
         self._cc: str | None = None  # of all connections, if it was changed during the run
         self._commands: dict[str, Callable[[dict[str, Any]], Answer]] = {
             "serve": lambda request: self.serve(bool(request["mptcp"])),
             "connect": lambda request: self.connect(FlowRequest.from_json(request)),
+            "open": lambda request: self.open(request["flows"]),
+            "opened": lambda _: {"opened": dict(self._opened)},
             "expect": lambda request: self.expect(FlowRequest.from_json(request)),
             "cc": lambda request: self.set_cc(request["cc"]),
             "subflows": lambda _: self.subflows(),
@@ -167,6 +174,19 @@ class TrafficProgram:
         connection.sendall(json.dumps(request._asdict()).encode() + b"\n")
         self.flows[request.id] = self._end(request, connection)
         return {"port": connection.getsockname()[1]}
+
+    def open(self, flows: list[dict[str, Any]]) -> Answer:
+        """Begin to connect TCP flows; `opened` in later answers says which are connected."""
+        requests = [FlowRequest.from_json(each) for each in flows]
+        threading.Thread(target=self._open_each, args=(requests,), daemon=True).start()
+        return {}
+
+    def _open_each(self, requests: list[FlowRequest]) -> None:
+        for request in requests:
+            try:
+                self._opened[request.id] = self.connect(request)["port"]
+            except OSError as problem:
+                self._opened[request.id] = f"{type(problem).__name__}: {problem}"
 
     def _end(self, request: FlowRequest, connection: socket.socket) -> Flow:
         """Return the user's end of a TCP flow that is open."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
@@ -16,6 +17,7 @@ from lab.engines.mininet.traffic.sampler import (
     Sampler,
     single_path,
 )
+from lab.errors import LabError
 from lab.run.report import ExchangeReport, MptcpCheck, VideoReport, exchange_reports
 from lab.scenario import subflows
 from lab.scenario.clients import Done
@@ -35,8 +37,25 @@ from lab.topologies.topology import Interface, Wiring
 
 SUBFLOWS_WITHIN_S = 5.0  # if none joined for so long, the missing ones will not join
 MOST_AT_ONCE = 8  # connections that are opened at the same time; POX sets up the paths of each
+POLL_S = 0.05  # between two looks whether later connections are open
 COMMAND_S = 0.05  # for a command to all hosts, in a VM without KVM
 MAX_ATTEMPTS = 3  # the kernel tries each subflow once; a failed handshake is final
+
+
+@dataclass(frozen=True)
+class _Opening:
+    """Connections that open in the background, to start together when all of them are open.
+
+    `acts` are the changes that became due meanwhile. `cc` is the congestion control of all
+    connections at the time of the request, if it had been changed.
+    """
+
+    flows: list[Flow]
+    cc: str | None
+    acts: list[Act] = field(default_factory=list)
+
+    def has(self, flow: Flow) -> bool:
+        return any(each.id == flow.id for each in self.flows)
 
 
 class Workload:
@@ -52,6 +71,7 @@ class Workload:
         self._cc: str | None = None  # of all connections, if it was changed during the run
         self._acts = schedule(scaled_traffic(scenario), scenario.seed, scenario.duration_s)
         self._opened: dict[str, Flow] = {}
+        self._opening: list[_Opening] = []
         self._started_s: dict[str, float] = {}
         self._demands = Demands()
         self._rate_scale = scenario.rate_scale
@@ -110,13 +130,14 @@ class Workload:
         """Sleep until time `t` of the run [s].
 
         Meanwhile, start flows, stop flows and change their rates when this is due. Flows with
-        equal start times start together.
+        equal start times start together. A connection that is to open meanwhile may take seconds,
+        where queues are long; nothing waits for it.
         """
         while self._acts and self._acts[0].at_s <= t:
             at_s = self._acts[0].at_s
-            self._sleep_until(at_s)
+            self._wait_until(at_s)
             self._carry_out(self._take_due(), at_s)
-        self._sleep_until(t)
+        self._wait_until(t)
 
     def set_demand(self, user: str, rate_bps: int | None) -> None:
         """Set the total rate of all flows of a user [bit/s]; None means no limit."""
@@ -193,6 +214,15 @@ class Workload:
             host = self.topology.server_of(flow.user) if is_sent_by_server else flow.user
             self.programs.send(host, do="rate", id=flow.id, rate_bps=rate_bps)
 
+    def _wait_until(self, t: float) -> None:
+        """Sleep until time `t` of the run [s], and start connections as soon as they are open."""
+        while self._opening:
+            self._start_opened()
+            if self.now_s() >= t:
+                break
+            self._sleep_until(min(t, self.now_s() + POLL_S))
+        self._sleep_until(t)
+
     def _sleep_until(self, t: float) -> None:
         time.sleep(max(0.0, self.zero_s + t - time.monotonic()))
 
@@ -205,14 +235,59 @@ class Workload:
         starting = starting_flows(act for act in due if not is_planned(act))
         self._started_s |= {flow.id: at_s for flow in starting_flows(due)}
         for flow in (act.flow for act in due if is_planned(act)):
-            self.sampler.open(self._opened_flow(flow, flow.port))
-            self._opened[flow.id] = flow
-        self._start(starting, at_s)
+            self._note_open(flow, flow.port)
+        later = [
+            each for each in starting if each.id not in self._opened and each.protocol != "udp"
+        ]
+        self._open(later)
+        self._start([flow for flow in starting if flow not in later], at_s)
         for act in due:
             self._do(act)
 
+    def _open(self, later: list[Flow]) -> None:
+        """Begin to open connections that start now."""
+        users = dict.fromkeys(flow.user for flow in later)
+        if not users:
+            return
+        self._opening.append(_Opening(later, self._cc))
+        of_user = {
+            user: [self._request(flow) for flow in later if flow.user == user] for user in users
+        }
+        self.programs.send_all({user: {"do": "open", "flows": of_user[user]} for user in users})
+
+    def _start_opened(self) -> None:
+        """Start the connections that were to start together, if all of them are open.
+
+        Raises `LabError` if one cannot be opened.
+        """
+        users = dict.fromkeys(flow.user for each in self._opening for flow in each.flows)
+        answers = self.programs.send_all({user: {"do": "opened"} for user in users})
+        for opening in list(self._opening):
+            for flow in opening.flows:
+                port = answers[flow.user]["opened"].get(flow.id)
+                if isinstance(port, str):
+                    raise LabError(f"ask {flow.user} to connect: {port}")
+                if port is not None and flow.id not in self._opened:
+                    self._note_open(flow, port)
+            if all(flow.id in self._opened for flow in opening.flows):
+                self._begin_opened(opening)
+
+    def _begin_opened(self, opening: _Opening) -> None:
+        self._opening.remove(opening)
+        if self._cc and self._cc != opening.cc:
+            self.set_cc(self._cc)
+        now_s = self.now_s()
+        self._started_s |= {flow.id: now_s for flow in opening.flows}
+        self._start(opening.flows, now_s)
+        for act in opening.acts:
+            self._do(act)
+
     def _do(self, act: Act) -> None:
-        if act.verb == "stop":
+        opening = next((each for each in self._opening if each.has(act.flow)), None)
+        if opening:
+            if act.verb != "start":
+                opening.acts.append(act)
+        elif act.verb == "stop":
             for host in self._commanded(act.flow):
                 self.programs.send(host, do="stop", id=act.flow.id)
             self._set_rates(self._demands.end(act.flow))
@@ -222,7 +297,7 @@ class Workload:
     def _start(self, starting: list[Flow], at_s: float) -> None:
         """Start flows together, at time `at_s` of the run or as soon as possible after it.
 
-        Flows that are not yet connected are connected before.
+        UDP flows that are not yet open are opened before.
         """
         self._connect(flow for flow in starting if flow.id not in self._opened)
         for flow in starting:
@@ -299,8 +374,11 @@ class Workload:
                 if flow.protocol == "udp":
                     expecting = self._request(flow) | {"do": "expect", "port": port}
                     self.programs.send_all({server.node: expecting})
-                self.sampler.open(self._opened_flow(flow, port))
-                self._opened[flow.id] = flow
+                self._note_open(flow, port)
+
+    def _note_open(self, flow: Flow, port: int) -> None:
+        self.sampler.open(self._opened_flow(flow, port))
+        self._opened[flow.id] = flow
 
     def _opened_flow(self, flow: Flow, port: int) -> OpenedFlow:
         user, server = self._ends(flow)
