@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from lab.results.explain.changes import headline
 from lab.results.flips import has_effect
 from lab.results.statistics import Estimate, estimate
 from lab.results.store import Store, changed
+from lab.run import captured
 from lab.run.reading import changed_text
 from lab.scenario import code_paths, loading, yaml_text
 from lab.scenario.loading import Overrides
@@ -83,6 +85,7 @@ KB = 1000
 def summary(store: Store, folder: Path) -> Doc:
     """Return the summary of a run as a JSON object.
 
+    `captured` has what captures of the run show of each subflow (`lab.run.captured`).
     `completion` has points of the distribution of completion times by kind of traffic
     (`lab.results.transfers`). `verdict` is a text; it is empty if the run has no result. `means`
     has the mean values of the run, and `intervals` their 95 % intervals over runs that differ only
@@ -109,6 +112,9 @@ def summary(store: Store, folder: Path) -> Doc:
         "held_back_kb": held_back_kb(result),
         "finished": done,
         "completion": completion(folder, result),
+        "captured": [
+            asdict(each) | {"handshake_ms": each.handshake_ms} for each in captured.report(folder)
+        ],
         "others": [
             {key: each[key] for key in ("id", "strategy", "seed", "throughput_mbps", "started")}
             for each in others[:MOST_REPEATS]

@@ -1,5 +1,6 @@
 // The part of a finished run's page that says what came out, and what can be done next.
 import { $, css, api, element, number, toast } from "./app.js";
+import { showCaptured } from "./captured.js";
 import { showCompletion } from "./completion.js";
 import { showStretches } from "./stretches.js";
 import { twoSentences } from "./happened.js";
@@ -47,6 +48,7 @@ export class Finished {
     if (this.atEnd()) this.showTiles();
     this.onTransfers(summary.finished);
     showCompletion(summary.completion);
+    showCaptured(summary.captured);
     const { baseline } = summary;
     const change = baseline?.change_percent;
     $("against").replaceChildren();

@@ -14,6 +14,7 @@ from lab.batch.single import run_job
 from lab.errors import LabError
 from lab.results import labels
 from lab.results.tables import cell_text, text_table
+from lab.run import captured
 from lab.run.outcome import Outcome, Progress
 from lab.scenario import engine_table
 from lab.scenario.schema import Scenario
@@ -108,6 +109,8 @@ def summary(result: dict[str, Any], folder: Path) -> str:
     if "video" in result:
         parts.append(_video_table(result["video"]["videos"]))
     parts.append(verdict_text(result))
+    if found := captured.report(folder):
+        parts.append(_captured_table(found))
     parts.append(f"run folder: {folder}")
     return "\n\n".join(parts)
 
@@ -190,6 +193,26 @@ def _video_table(videos: list[dict[str, Any]]) -> str:
     rows = [(each["user"], each["connection"], *(each[key] for key in keys)) for each in videos]
     head = ("video of", "connection", "Mb/s", "plays after s", "pauses", "paused s", "switches")
     return text_table(head, rows)
+
+
+def _captured_table(found: list[captured.Subflow]) -> str:
+    """Return what the captures show of each subflow."""
+    rows = [
+        (
+            each.user,
+            each.client,
+            "joined" if each.joins else "first",
+            "never" if each.handshake_ms is None else f"{each.handshake_ms:.0f}",
+            each.segments,
+            each.retransmitted,
+            each.reordered,
+            len(each.prios),
+            len(each.resets),
+        )
+        for each in found
+    ]
+    head = ("captured at", "subflow", "kind", "open after ms", "segments", "retransmitted")
+    return text_table((*head, "reordered", "MP_PRIO", "resets"), rows)
 
 
 def _rate(value: float | None) -> str:

@@ -1,10 +1,13 @@
-"""The page of a finished run with transfers, in a real browser: their distribution and tiles."""
+"""The page of a finished run with transfers or captures, in a real browser."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 
 from .test_browser import page, until  # noqa: F401 - a fixture
+from .test_finished import CAPTURED
 from .testbed import simulated
 
 pytestmark = [pytest.mark.browser, pytest.mark.whole]
@@ -22,3 +25,19 @@ def test_a_finished_run_shows_the_distribution_of_its_completion_times(page, add
     tiles = page.locator("#tiles").inner_text()
     assert "Completion" in tiles
     assert f"{flows['fct_p50_s']:.2f}" in tiles
+
+
+def test_a_run_with_captures_shows_each_subflow(page, address, runs):  # noqa: F811
+    page.goto(f"{address}/runs/plain")
+    until(page, lambda: page.locator("#outcome").inner_text() != "")
+    assert page.locator("#captured").is_hidden()
+    (runs / "plain" / "pcap").mkdir()
+    (runs / "plain" / "pcap" / "subflows.json").write_text(json.dumps([CAPTURED]))
+    page.goto(f"{address}/runs/plain")
+    page.locator("#captured summary").click()
+    (row,) = page.locator("#captured tbody tr").all()
+    cells = row.locator("td").all_inner_texts()
+    assert cells[:2] == ["ue2", "10.2.0.2:40000, joined"]
+    assert cells[3:7] == ["50", "12", "3", "1"]
+    assert "ue2: backup" in cells[7]
+    assert "srv1" in cells[8]

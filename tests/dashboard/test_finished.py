@@ -176,3 +176,30 @@ def test_a_changed_run_is_repeated_with_its_changes_as_events(runs, client):
         events = client.get(f"{path}/charts").json["events"]
         flips = [each for each in events if each["state"] == "applied"]
         assert [each["t"] for each in flips] == wanted
+
+
+CAPTURED = {
+    "user": "ue2",
+    "client": "10.2.0.2:40000",
+    "server": "10.0.0.1:5001",
+    "connection": "8a851ff8",
+    "joins": True,
+    "opened_s": -0.5,
+    "joined_s": -0.45,
+    "segments": 12,
+    "retransmitted": 3,
+    "reordered": 1,
+    "prios": [[4.0, "ue2", True]],
+    "resets": [[9.5, "srv1"]],
+}
+
+
+def test_what_captures_show_is_in_the_summary(runs, client):
+    assert summary(client, "plain")["captured"] == []
+    (runs / "plain" / "pcap").mkdir()
+    report = runs / "plain" / "pcap" / "subflows.json"
+    report.write_text(json.dumps([CAPTURED]))
+    (found,) = summary(client, "plain")["captured"]
+    assert found == CAPTURED | {"handshake_ms": pytest.approx(50)}
+    report.write_text("[{}]")
+    assert summary(client, "plain")["captured"] == []

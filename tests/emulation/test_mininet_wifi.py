@@ -19,6 +19,7 @@ from machine import needs_emulation
 
 from lab.engines.mininet.export.script import script
 from lab.engines.mininet.machine import upstreams
+from lab.run import captured
 from lab.scenario import loading
 from lab.scenario.loading import Overrides
 
@@ -97,8 +98,8 @@ def test_each_port_that_leads_to_a_host_replaces_packets(ran):
 
 def test_each_host_has_a_capture_with_multipath_tcp(ran):
     run, _ = ran
-    files = sorted(file.name for file in (run.folder / "pcap").iterdir())
-    assert files == ["srv1.pcap", "ue1.pcap", "ue2.pcap", "ue3.pcap", "ue4.pcap"]
+    files = sorted(file.stem for file in (run.folder / "pcap").glob("*.pcap"))
+    assert files == ["srv1", "switch_ports", "ue1", "ue2", "ue3", "ue4"]
     for name in ("early.pcap", "pcap/ue2.pcap"):  # during the run, and after it
         argv = ["tcpdump", "-nvr", str(run.folder / name), "-c", "2000"]
         text = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
@@ -138,8 +139,28 @@ def test_captures_are_events(ran):
     events = run.events("pcap")
     for state in ("started", "ended"):
         hosts = {each["host"] for each in events if each["state"] == state}
-        assert hosts == {"srv1", "ue1", "ue2", "ue3", "ue4"}
+        assert hosts == {"srv1", "ue1", "ue2", "ue3", "ue4", captured.SWITCH_PORTS}
     assert all(each["packets"] > 0 for each in events if each["state"] == "ended")
+
+
+def test_captures_show_each_subflow(ran):
+    run, _ = ran
+    captured.write_report(run.folder)  # the host of a VM does it; this run is one of the VM's shell
+    found = captured.report(run.folder)
+    assert sorted(each.user for each in found if each.joins) == ["ue2", "ue3"]
+    assert sorted(each.user for each in found if not each.joins) == ["ue1", "ue2", "ue3", "ue4"]
+    assert all(each.handshake_ms > 0 for each in found)
+    assert all(each.segments > 10 for each in found)
+    (started,) = (
+        each
+        for each in run.events("pcap")
+        if each["state"] == "started" and each["host"] == captured.SWITCH_PORTS
+    )
+    assert "s1-eth1" in started["ports"].values()
+    ports = run.folder / "pcap" / "switch_ports.pcap"
+    hosts = {end[0] for each in captured.segments(ports) for end in (each.source, each.destination)}
+    assert "10.0.0.1" in hosts
+    assert "127.0.0.1" not in hosts
 
 
 @pytest.fixture(scope="module")

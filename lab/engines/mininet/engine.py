@@ -35,6 +35,7 @@ from lab.engines.mininet.traffic.captures import Captures
 from lab.engines.mininet.traffic.workload import Workload
 from lab.errors import LabError, RequestError
 from lab.frame import Frame
+from lab.run.captured import SWITCH_PORTS
 from lab.run.engine import Answer, Engine, Reported
 from lab.run.recorder import Recorder
 from lab.run.report import Report, mptcp_verdict
@@ -291,18 +292,21 @@ class MininetEngine(Engine):
         self.mobility.start(zero_s)
 
     def _start_captures(self) -> None:
-        """Capture the packets of every host into pcap/HOST.pcap in the folder of the run."""
+        """Capture the packets of hosts and switch ports into the folder `pcap` of the run."""
         emulated = self.emulated
         self._captures = Captures(self.recorder.folder / "pcap", emulated.network, emulated.ledger)
         self._undo.callback(self._stop_captures, self._captures)
         for host, file in self._captures.files.items():
-            self._record_event("pcap", host=host, file=f"pcap/{file.name}", state="started")
+            ports = {"ports": self._captures.ports} if host == SWITCH_PORTS else {}
+            name = f"pcap/{file.name}"
+            self._record_event("pcap", host=host, file=name, state="started", **ports)
 
     def _stop_captures(self, captures: Captures) -> None:
         for host, found in captures.stop().items():
             counts = {"packets": found.packets, "dropped": found.dropped}
+            zero = {} if self.started_at is None else {"zero": round(self.started_at, 6)}
             file = f"pcap/{captures.files[host].name}"
-            self._record_event("pcap", host=host, file=file, state="ended", **counts)
+            self._record_event("pcap", host=host, file=file, state="ended", **counts, **zero)
 
     def _start_executor(self) -> None:
         """Start the thread that runs commands from the subcommands `exec` and `cli` of the lab."""

@@ -10,6 +10,7 @@ from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.traffic.captures import Captured, Captures, _counts, _wait_until_listening
 from lab.errors import LabError
+from lab.run.captured import SWITCH_PORTS
 
 __all__ = ["built"]
 pytestmark = [
@@ -29,9 +30,21 @@ def test_each_host_has_a_file_that_grows_while_it_captures(built, tmp_path):
     text = shell.run(["tcpdump", "-nr", str(captures.files["ue1"])], "read the file")
     assert text.count("ICMP echo request") >= 3
     counts = captures.stop()
-    assert set(counts) == {"ue1", "srv1"}
+    assert set(counts) == {"ue1", "srv1", SWITCH_PORTS}
     assert counts["ue1"].packets >= 6
     assert counts["ue1"].dropped == 0
+
+
+def test_the_ports_of_switches_have_a_file_with_nothing_of_other_interfaces(built, tmp_path):
+    captures = Captures(tmp_path / "pcap", built, Ledger(tmp_path / "captures"))
+    assert set(captures.ports.values()) == set(built.bridge_ports())
+    shell.run(["ping", "-c3", "-i0.1", "127.0.0.1"], "send packets over lo")
+    user = built.net.get("ue1")
+    user.cmd("arping -c1 10.16.0.9 || ping -c1 -W1 10.16.0.9")  # nobody has it: asks for it
+    captures.stop()
+    text = shell.run(["tcpdump", "-nr", str(captures.files[SWITCH_PORTS])], "read the file")
+    assert "who-has 10.16.0.9" in text
+    assert "127.0.0.1" not in text
 
 
 def test_no_packet_is_damaged_when_many_arrive(built, tmp_path):

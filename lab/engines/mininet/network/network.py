@@ -184,6 +184,11 @@ class Network:
         for each in self._wires:
             yield each.port
 
+    def bridge_ports(self) -> Iterator[str]:
+        """Yield the names of all ports of switches and access points, with their radios."""
+        yield from self.ports()
+        yield from self._outside()
+
     def _add_nodes(self) -> None:
         net, dpid = self._net, self.wiring.dpid
         places = {node.id: node.place_m for node in self.topology.nodes}

@@ -1,4 +1,5 @@
-"""Capture the packets of every host into files during a run, with tcpdump: `run --pcap`.
+"""Capture the packets of every host and switch port into files during a run, with tcpdump:
+`run --pcap`.
 
 tcpdump writes the packets into a pipe, and this module appends them to a file. tcpdump itself would
 write its buffer to the file only after a signal. If the signal came while tcpdump adds a packet to
@@ -12,6 +13,7 @@ import fcntl
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -22,6 +24,7 @@ from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.engines.mininet.network.network import Network
 from lab.errors import LabError
+from lab.run.captured import SWITCH_PORTS
 
 SNAPSHOT_BYTES = 128  # of each packet: all headers, with the options of Multipath TCP
 BUFFER_KIB = 16384  # for packets that a busy machine has not written yet
@@ -32,7 +35,7 @@ PAUSE_S = 0.02  # between two looks whether a tcpdump has ended
 
 @dataclass(frozen=True)
 class Captured:
-    """Counts of the tcpdump of one host. Both are None if tcpdump had to be killed.
+    """Counts of one tcpdump. Both are None if tcpdump had to be killed.
 
     `packets` is the number of packets in the file. `dropped` is the number of packets that the
     kernel dropped because tcpdump was too slow.
@@ -43,27 +46,35 @@ class Captured:
 
 
 class Captures:
-    """Runs tcpdump inside every host. Each host has its own file `HOST.pcap`."""
+    """Runs tcpdump inside every host, and one for all switch ports, which are outside the hosts.
+
+    Each host has its own file `HOST.pcap`. A packet is in `switch_ports.pcap` once for each port
+    that it enters or leaves; the file has the index of the port, and `ports` its name.
+    """
 
     def __init__(self, folder: Path, network: Network, ledger: Ledger) -> None:
-        """Start tcpdump inside every host, and wait until every tcpdump is capturing.
+        """Start every tcpdump, and wait until all are capturing.
 
         The files are written into `folder`, which must not exist yet. Raises `LabError` if a
         tcpdump does not start.
         """
         folder.mkdir()
         self.files = {host: folder / f"{host}.pcap" for host in network.hosts}
+        self.files[SWITCH_PORTS] = folder / "switch_ports.pcap"
+        self.ports = {socket.if_nametoindex(each): each for each in network.bridge_ports()}
+        of_ports = " or ".join(f"ifindex {index}" for index in self.ports)
         self._programs: dict[str, subprocess.Popen[str]] = {}
         self._pipes: dict[str, int] = {}
         for host, file in self.files.items():
-            argv = ["tcpdump", "-i", "any", "-n", "-s", str(SNAPSHOT_BYTES), "-Z", "root"]
-            argv += ["-B", str(BUFFER_KIB), "--packet-buffered", "-w", "-"]
+            argv = ["tcpdump", "-i", "any", "-y", "LINUX_SLL2", "-n", "-s", str(SNAPSHOT_BYTES)]
+            argv += ["-Z", "root", "-B", str(BUFFER_KIB), "--packet-buffered", "-w", "-"]
+            whole = [*argv, of_ports] if host == SWITCH_PORTS else network.inside(host, argv)
             reading, writing = os.pipe()
             fcntl.fcntl(reading, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
             os.set_blocking(reading, False)
             try:
                 program = shell.spawn(
-                    network.inside(host, argv),
+                    whole,
                     f"capture the packets of {host}",
                     stdin=subprocess.DEVNULL,
                     stdout=writing,
