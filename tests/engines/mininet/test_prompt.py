@@ -17,6 +17,7 @@ from built_network import built, needs_nodes
 from runner_manifest import write_manifest
 
 from lab.engines.mininet.commands import exec_caller, execute
+from lab.engines.mininet.programs import path_probe, traffic
 from lab.run import inbox
 from lab.topologies.topology import as_json
 
@@ -129,6 +130,28 @@ def test_set_position_of_a_station_moves_the_user_of_the_run(tmp_path, monkeypat
             node.terminate()
     assert made == [("user.ue1.position", [12.0, 40.5])]
     assert capsys.readouterr().out == "moved\n"
+
+
+def test_iperf_has_a_port_on_which_no_program_of_the_lab_listens(run):
+    output = entered(run, "py net.iperf.keywords")
+    (port,) = re.findall(r"'port': (\d+)", output)
+    assert int(port) not in (traffic.PORT, path_probe.PROBE_PORT)
+
+
+def test_dpctl_shows_meters_unless_another_version_is_asked_for(capsys):
+    from lab.engines.mininet.commands import prompt
+
+    asked = []
+    bridge = SimpleNamespace(name="s1", dpctl=lambda *words: asked.append(words) or "")
+    typed = prompt.Prompt.__new__(prompt.Prompt)
+    typed.mn = SimpleNamespace(switches=[bridge], aps=[])
+    for line in ("dump-flows", "dump-flows -O OpenFlow10", "dump-flows --protocols=OpenFlow10", ""):
+        typed.do_dpctl(line)
+    assert asked == [
+        ("dump-flows", "-O", "OpenFlow13"),
+        ("dump-flows", "-O", "OpenFlow10"),
+        ("dump-flows", "--protocols=OpenFlow10"),
+    ]
 
 
 class Inbox(threading.Thread):

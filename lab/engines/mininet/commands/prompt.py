@@ -25,6 +25,7 @@ from lab.run.flipping import SENT
 from lab.run.reading import Follower, Line, read_document
 
 SHELLS = ("bash", "sh")
+IPERF_PORT = 5003  # the lab's own programs listen on the ports before it, 5001 and 5002
 APPLIED_WITHIN_S = 30  # a crowded machine needs several samples
 
 
@@ -86,6 +87,14 @@ class Prompt(CLI):  # type: ignore[misc]
         Set the links of the switch down instead. Example: link s1 wifi1 down.
         """
         print("a switch cannot be stopped during a run. Set its links down: link s1 wifi1 down")
+
+    def do_dpctl(self, line: str) -> None:
+        """Run ovs-ofctl on all switches and access points. Example: dpctl dump-flows.
+
+        OpenFlow 1.0, its default, shows no meters.
+        """
+        chosen = any(word.startswith(("-O", "--protocols")) for word in line.split())
+        super().do_dpctl(line if chosen or not line else f"{line} -O OpenFlow13")
 
     def do_distance(self, line: str) -> None:
         """Print the distance between two nodes. Example: distance ue1 wifi1."""
@@ -193,6 +202,7 @@ def run(net: Any, folder: Path, windows: Path, script: Sequence[str] | None) -> 
     Prompt.windows, Prompt.script = windows, script
     Prompt.update = staticmethod(Updates(net, folder).apply)
     Prompt.flips = Flips(folder)
+    net.iperf = partial(net.iperf, port=IPERF_PORT)
     for station in net.stations:
         station.setPosition = partial(Prompt.flips.place, station.name)
     for node in net.values():
