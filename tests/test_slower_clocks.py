@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from click.testing import CliRunner
@@ -136,3 +137,14 @@ def test_the_variable_is_the_option(monkeypatch):
     monkeypatch.setenv(DILATION, "3")
     assert asked_dilation() == 3
     assert slower_clocks.SLOWEST <= 20
+
+
+@pytest.mark.parametrize("command", [["up"], ["class", "--name", "c"]])
+def test_the_servers_of_pages_pass_slower_clocks_on_to_their_runs(
+    lab, machine, monkeypatch, command
+):
+    started = []
+    monkeypatch.setattr(os, "execv", lambda _, argv: started.append(os.environ[DILATION]))
+    assert lab(*command, "--dilation", "4").exit_code == 0
+    assert lab(*command, "--dilation", "0").exit_code == 2
+    assert started == ["4"]

@@ -336,6 +336,7 @@ def reindex() -> None:
 @click.option("--port", type=click.IntRange(1, 65535), help="Default: 8080, or the next free port.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @click.option("--no-demo", is_flag=True, help="Do not start the demo run.")
+@dilation_option
 @forwarded_with_option
 @click.pass_context
 def up(

@@ -1,4 +1,4 @@
-"""The page of a finished run with transfers or captures, in a real browser."""
+"""The page of a finished run with transfers, captures or slower clocks, in a real browser."""
 
 from __future__ import annotations
 
@@ -41,3 +41,13 @@ def test_a_run_with_captures_shows_each_subflow(page, address, runs):  # noqa: F
     assert cells[3:7] == ["50", "12", "3", "1"]
     assert "ue2: backup" in cells[7]
     assert "srv1" in cells[8]
+
+
+def test_a_run_in_slow_motion_has_a_banner_that_says_so(page, address, runs):  # noqa: F811
+    manifest = runs / "metered" / "manifest.json"
+    document = json.loads(manifest.read_text())
+    document["host"]["time_dilation"] = 4
+    manifest.write_text(json.dumps(document))
+    page.goto(f"{address}/runs/metered")
+    told = page.get_by_text("Slow motion: the clocks of the VM are 4 times slower than real time.")
+    until(page, lambda: told.is_visible())
