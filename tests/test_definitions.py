@@ -81,6 +81,8 @@ def pattern(target: str) -> str:
             return f"link.ID.{what}"
         case ["link", _, "queue", "packets"]:
             return "link.ID.queue.packets"
+        case ["link", _, way, "queue", "packets"]:
+            return f"link.ID.{way}.queue.packets"
         case ["link", _, way, what]:
             return f"link.ID.{way}.{what}"
         case ["user", _, what]:

@@ -146,9 +146,32 @@ def test_a_queue_that_is_changed_keeps_its_parameters(tmp_path):
     assert targets.targets(bigger)["link.path1.queue.packets"].value == 90
 
 
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_a_queue_of_one_direction_is_changed_alone(tmp_path, way):
+    keys = {"queue": {"kind": "codel", "target_ms": 15}, way: {"queue_packets": 30}}
+    scenario = loaded(tmp_path, path(**keys))
+    name, values = f"link.path1.{way}.queue", targets.targets(scenario)
+    assert (values[name].value, values[f"{name}.packets"].value) == ("codel", 30)
+    other = flipped(scenario, (name, "fq_codel"), (f"{name}.packets", 40))
+    found = dict(zip(("down", "up"), queues(other), strict=True))
+    assert found.pop(way) == (40, Discipline("fq_codel", True, 15))
+    assert list(found.values()) == [(100, Discipline("codel", True, 15))]
+    both = flipped(other, ("link.path1.queue.packets", 50))
+    assert [size for size, _ in queues(both)] == [50, 50]
+
+
+def test_a_change_of_both_queues_is_no_longer_hidden_by_one_of_a_direction():
+    names = ("link.a.up.queue", "link.a.up.queue.packets", "link.a.queue")
+    assert all(targets.is_replaced(each, "link.a.queue") for each in names)
+    others = ("link.b.queue", "link.a.up.rate_mbps", "link.a.up", "strategy")
+    assert not any(targets.is_replaced(each, "link.a.queue") for each in others)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ([("link.path1.up.queue.packets", 20), ("link.path1.queue", "red")], "red needs"),
+        ([("link.path1.down.queue", "red"), ("link.path1.queue.packets", 9)], "red needs"),
         ([("link.path1.queue", "code")], "did you mean 'codel'"),
         ([("link.path1.queue.packets", 0)], "0 is not within 1 to 10000 packets"),
         ([("link.path1.queue.packets", 2.5)], "2.5 is not a whole number of packets"),

@@ -353,7 +353,10 @@ def test_what_follows_a_trace_is_no_target(tmp_path):
     run = loaded(tmp_path, one_path(rate_mbps=5, trace="a.csv"))
     names = {each for each in targets.targets(run) if each.startswith("link.path1")}
     rates = {f"link.path1.{way}rate_mbps" for way in ("", "up.", "down.")}
-    others = {f"link.path1.{each}" for each in ("loss", "up", "queue", "queue.packets")}
+    queues = {
+        f"link.path1.{way}queue{what}" for way in ("", "up.", "down.") for what in ("", ".packets")
+    }
+    others = {"link.path1.loss", "link.path1.up"} | queues
     assert names == rates | others
     with pytest.raises(RequestError, match=r"link.path1.delay_ms"):
         loaded(

@@ -89,6 +89,8 @@ def flip_words(flip: Mapping[str, Any], link_name: Callable[[str], str] = str) -
             return f"link {link_name(link)} {'was repaired' if new else 'was cut'}"
         case ["link", link, "queue", "packets"]:
             return f"queue of link {link_name(link)}: {_instead(flip, 'queue_packets')}"
+        case ["link", link, "up" | "down" as way, "queue", "packets"]:
+            return f"queue of link {link_name(link)} ({way}): {_instead(flip, 'queue_packets')}"
         case ["link", link, "up" | "down" as way, field]:
             return f"{_what(field)} of link {link_name(link)} ({way}): {_instead(flip, field)}"
         case ["link", link, field]:

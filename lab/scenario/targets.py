@@ -7,7 +7,7 @@ strategy.PARAMETER          one parameter of the strategy
 link.ID.rate_mbps           also delay_ms, loss and up
 link.ID.down.rate_mbps      the rate of one direction: down leads to the users, up away from them
 link.ID.queue               the kind of the queue: fifo, codel, fq_codel or red
-link.ID.queue.packets       its size
+link.ID.queue.packets       its size; link.ID.down.queue and .packets are of one direction
 cell.AP.USER.rate_mbps      a user's radio rate at an access point while nobody else sends there
 cell.AP.tier1_mbps          a limit on all Tier 1 traffic of an access point; null: no limit
 iface.HOST.NAME.up          whether an interface of a user or a server has its addresses
@@ -101,7 +101,8 @@ class SetLinkUp:
 
 @dataclass(frozen=True)
 class SetLinkQueue:
-    """Set the size of a link's queue, its kind, or both; None stays as it is.
+    """Set the size of a link's queue, its kind, or both, in both directions or in some of them.
+    None stays as it is.
 
     Packets that wait stay, unless the kind is another one or red: then they are dropped. If more
     wait than a smaller queue holds, codel and fq_codel drop the oldest.
@@ -110,6 +111,7 @@ class SetLinkQueue:
     link: str
     packets: int | None = None
     kind: queues.Kind | None = None
+    sides: Directions = BOTH
 
 
 @dataclass(frozen=True)
@@ -314,6 +316,8 @@ def is_replaced(name: str, target: str) -> bool:
             return name.startswith("strategy.")
         case ["user", user, "position"]:
             return name.startswith("cell.") and name.endswith(f".{user}.rate_mbps")
+        case ["link", link, *_] if "queue" in target.split("."):
+            return name.startswith(f"link.{link}.") and "queue" in name.split(".")
     return False
 
 
@@ -329,6 +333,9 @@ def change(scenario: Scenario, target: str, value: Any) -> Change:
     def capacity_bps(mbps: float) -> int:
         return max(STOPPED_BPS, bps_from_mbps(mbps * scenario.rate_scale))
 
+    def one(link: str, way: str) -> Directions:
+        return frozenset((side_of(down_directions(scenario.network)[link], way),))
+
     match target.split("."):
         case ["strategy"]:
             return SetStrategy(value["name"], value["params"])
@@ -337,8 +344,7 @@ def change(scenario: Scenario, target: str, value: Any) -> Change:
         case ["link", link, "rate_mbps"]:
             return SetLinkRate(link, capacity_bps(value))
         case ["link", link, "up" | "down" as way, "rate_mbps"]:
-            down = down_directions(scenario.network)[link]
-            return SetLinkRate(link, capacity_bps(value), frozenset((side_of(down, way),)))
+            return SetLinkRate(link, capacity_bps(value), one(link, way))
         case ["link", link, "delay_ms"]:
             return SetLinkDelay(link, ns_from_ms(value))
         case ["link", link, "loss"]:
@@ -349,6 +355,10 @@ def change(scenario: Scenario, target: str, value: Any) -> Change:
             return SetLinkQueue(link, kind=value)
         case ["link", link, "queue", "packets"]:
             return SetLinkQueue(link, packets=value)
+        case ["link", link, "up" | "down" as way, "queue"]:
+            return SetLinkQueue(link, kind=value, sides=one(link, way))
+        case ["link", link, "up" | "down" as way, "queue", "packets"]:
+            return SetLinkQueue(link, packets=value, sides=one(link, way))
         case ["cell", ap, "tier1_mbps"]:
             return SetTier1Demand(ap, wire_bps(value))
         case ["cell", ap, user, "rate_mbps"]:
@@ -457,7 +467,7 @@ def _network(scenario: Scenario) -> list[Target]:
                     help="in the data direction",
                 ),
             ]
-            rows += _queue(link) if link in topology.sampled_links else []
+            rows += _queues(link, down.get(link.id)) if link in topology.sampled_links else []
         rows.append(Target(f"{name}.up", "switch", True, help="false: the link carries nothing"))
     for cell in topology.cells:
         if cell.radio:
@@ -490,40 +500,54 @@ def _directions(link: Link, down: Direction | None, scale: float) -> list[Target
     return found
 
 
-def _queue(link: Link) -> list[Target]:
+def _queues(link: Link, down: Direction | None) -> list[Target]:
+    """Return the queue of a link, and that of each direction; `down` leads to the users."""
+    found = _queue(f"link.{link.id}", link, "in both directions")
+    if down is not None:
+        for way, help in (("down", "towards the users"), ("up", "away from the users")):
+            found += _queue(f"link.{link.id}.{way}", link.way(side_of(down, way)), help)
+    return found
+
+
+def _queue(name: str, link: Link, help: str) -> list[Target]:
     return [
         Target(
-            f"link.{link.id}.queue",
+            f"{name}.queue",
             "name",
             link.discipline.kind,
             choices=get_args(queues.Kind),
-            help="in both directions; another kind begins with an empty queue",
+            help=f"{help}; another kind begins with an empty queue",
         ),
         Target(
-            f"link.{link.id}.queue.packets",
+            f"{name}.queue.packets",
             "number",
             link.queue_packets,
             "packets",
             1,
             MAX_QUEUE_PACKETS,
-            help="size of the queue, in both directions",
+            help=f"size of the queue, {help}",
         ),
     ]
 
 
 def with_queue(link: Link, change: SetLinkQueue) -> Link:
-    """Return the link with another queue in both directions."""
+    """Return the link with another queue in the directions of a change."""
+    sides = change.sides
     if change.packets is not None:
-        link = link.changed(BOTH, queue_packets=change.packets)
-    if change.kind is not None:
-        link = link.changed(BOTH, discipline=queues.of_kind(link.discipline, change.kind))
+        link = link.changed(sides, queue_packets=change.packets)
+    if change.kind is not None and sides == BOTH:
+        link = link.changed(sides, discipline=queues.of_kind(link.discipline, change.kind))
+    elif change.kind is not None:
+        for side in sides:
+            own = queues.of_kind(link.way(side).discipline, change.kind)
+            link = link.changed(frozenset((side,)), discipline=own)
     return link
 
 
 def _queued(scenario: Scenario, target: str, value: Any) -> Link | None:
     """Return the link whose queue a change sets, as it is then; None for another target."""
     match target.split("."):
-        case ["link", link, "queue", *_]:
+        case ["link", link, *more] if "queue" in more:
             change_ = change(scenario, target, value)
             assert isinstance(change_, SetLinkQueue)
             (before,) = (each for each in scenario.network.links if each.id == link)
@@ -534,11 +558,12 @@ def _queued(scenario: Scenario, target: str, value: Any) -> Link | None:
 def _checked_queue(scenario: Scenario, target: str, value: Any) -> Any:
     """Raise `RequestError` if a link cannot have the queue that `value` sets."""
     link = _queued(scenario, target, value)
-    if link and link.discipline.kind == "red":
-        try:
-            queues.red(link.discipline, link.queue_packets)
-        except ValueError as error:
-            raise RequestError(f"{target}: {error}") from error
+    for way in [link.way("ab"), link.way("ba")] if link else []:
+        if way.discipline.kind == "red":
+            try:
+                queues.red(way.discipline, way.queue_packets)
+            except ValueError as error:
+                raise RequestError(f"{target}: {error}") from error
     return value
 
 

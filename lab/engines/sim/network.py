@@ -347,8 +347,8 @@ class Network:
     def _set_queue(self, change: SetLinkQueue, ways: dict[Direction, at.Hop]) -> None:
         link = with_queue(self._queued.get(change.link) or self._link(change.link), change)
         self._queued[change.link] = link
-        for side, hop in ways.items():
-            way = link.way(side)
+        for side in change.sides:
+            hop, way = ways[side], link.way(side)
             queue = self.tables.queue(way.discipline, way.queue_packets)
             changed_queues.change_queue(self.w, hop, queue, self.now_ns)
 

@@ -265,6 +265,13 @@ def test_a_changed_queue_keeps_its_kind_or_begins_anew(shaped):
     assert [line.split()[1] for line in up] == ["change"]
 
 
+def test_the_queue_of_one_direction_leaves_that_of_the_other(shaped):
+    links = shaped(two_paths())
+    links.change(SetLinkQueue("path1", kind="red", sides=frozenset(("ba",))))
+    assert of(links.later, "s1-eth2") == []
+    assert [line.split()[1] for line in of(links.later, "p1-eth2")] == ["del", "add"]
+
+
 def test_loss_acts_where_the_data_goes(shaped):
     links = shaped(two_paths(), "up")
     links.change(SetLinkLoss("path1", 50_000))

@@ -221,6 +221,18 @@ def test_a_smaller_codel_drops_what_it_cannot_hold_and_a_fifo_waits(kind):
     assert dropped_at_once(kind, SetLinkQueue("access", packets)) == tuple(outcome)
 
 
+def test_a_queue_of_one_direction_drops_nothing_in_the_other():
+    shape = {"queue_packets": 100}
+    network = started(behind_two_switches(rate_bps=MBPS, **shape), udp(2 * MBPS))
+    network.run(300 * MS)
+    hop = network.tables.links["access", "s2"]
+    before = network.queued(hop)
+    (away,) = {"ab", "ba"} - {side for side, way in network._ways("access").items() if way == hop}
+    network.set_link(SetLinkQueue("access", kind="red", sides=frozenset((away,))))
+    assert (network.queued(hop), hop.kind) == (before, at.WIRE)
+    assert network.tables.links["access", "s1"].kind == at.MANAGED
+
+
 def test_a_first_in_first_out_queue_that_was_changed_holds_as_many_packets_as_before():
     """Also the one in transmission counts. A change to the same size changes nothing at all."""
     found = []

@@ -31,6 +31,7 @@ from lab.scenario.targets import (
 from lab.topologies.queues import FIFO
 from lab.topologies.topology import (
     Direction,
+    Directions,
     Interface,
     Link,
     Topology,
@@ -104,7 +105,7 @@ class Links:
         link = self.links[link_id] = self._changed(before, change)
         if isinstance(change, SetLinkQueue):
             assert trunk, "only links between switches have a queue"
-            self._change_queue(trunk, before)
+            self._change_queue(trunk, before, change.sides)
             return
         for side in SIDES:
             rate_bps = link.way(side).rate_bps or 0
@@ -159,13 +160,14 @@ class Links:
                 return with_queue(link, change)
         return link
 
-    def _change_queue(self, trunk: Trunk, before: Link) -> None:
-        """Give both directions of a link the queues that it has now. `before` is the link with the
+    def _change_queue(self, trunk: Trunk, before: Link, sides: Directions) -> None:
+        """Give these directions of a link the queues that it has now. `before` is the link with the
         queues that it had."""
         lines: list[str] = []
         for (device, shape), side in zip(self._trunk(trunk), SIDES, strict=True):
             is_another = shape.discipline.kind != before.way(side).discipline.kind
-            lines += shaping.changed_queue(device, shape, is_another)
+            if side in sides:
+                lines += shaping.changed_queue(device, shape, is_another)
         self._shape(lines, f"change the queue of {trunk.link}")
 
     def shape(self, link_id: str) -> dict[str, Any]:
