@@ -63,7 +63,8 @@ def _lines(
         words, chart = " ".join((name, *more)), metrics.LINKS.name
         under = of = ("link", name)
     else:
-        words, under, of = f"{more[0]} at {name}", ("ap", name), ("user", more[0])
+        who, *way = more
+        words, under, of = " ".join((who, "at", name, *way)), ("ap", name), ("user", who)
         chart = metrics.TIERS.name
     words = f"rate of {words} (trace)"
     yield TracedRate(chart, words, under, of, edges_s[1:], mbps)

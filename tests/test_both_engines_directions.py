@@ -62,7 +62,7 @@ class Emulated:
         topology = scenario.network
         self.wiring = wire(topology)
         (cell,) = (each for each in topology.cells if each.ap == "lte1")
-        self.lines = links.make_lte_queues(cell, self.wiring, self)
+        self.lines = links.make_lte_queues(cell, topology, self.wiring, self)
         text = json.dumps(as_json(topology, self.wiring, flows=scenario.data_flows))
         self.network = read(text)
 

@@ -93,6 +93,8 @@ def pattern(target: str) -> str:
             return f"iface.HOST.NAME.{what}"
         case ["cell", _, what]:
             return f"cell.AP.{what}"
+        case ["cell", _, _, way, what]:
+            return f"cell.AP.USER.{way}.{what}"
         case ["cell", _, _, what]:
             return f"cell.AP.USER.{what}"
     return target

@@ -16,14 +16,16 @@ from lab.scenario.loading import Overrides
 from lab.topologies.families import TOPOLOGIES
 from lab.topologies.nodes_and_links import Wire
 from lab.topologies.queues import Kind
-from lab.topologies.wifi_lte import Params
+from lab.topologies.wifi_lte import Params, User
 
 NAMES = {"id", "a", "b", "queue_packets", "trace_bin_ms"}  # a name, or another form of a key
+OF_USERS = {"near", "lte_weight", "wifi_down", "lte_down"}
 
 
 def test_every_kind_is_listed():
     assert {*kinds.QUEUES} == {*get_args(Kind)}
     assert {*kinds.LINKS} == {*Wire.model_fields} - NAMES
+    assert {*kinds.STATIONS} == {*User.model_fields} - NAMES - OF_USERS
     assert {*kinds.AIRS} == {*get_args(Params.model_fields["air"].annotation)}
     rows = json.loads(lab("list", "kinds", "--json").output)
     networks = {each["kind"] for each in rows if each["part"] == "network"}

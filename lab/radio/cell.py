@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from math import log10, pi
-from typing import Literal
+from typing import Literal, get_args
 
 # Received signal strength over distance (log-distance path loss model):
 #
@@ -51,6 +52,10 @@ def snr_db(rssi_dbm: float, bandwidth_hz: float, noise_figure_db: float) -> floa
     return rssi_dbm - (THERMAL_DBM_HZ + 10 * log10(bandwidth_hz) + noise_figure_db)
 
 
+Towards = Literal["down", "up"]  # to a station, or from it
+BOTH_WAYS = frozenset(get_args(Towards))
+
+
 @dataclass(frozen=True)
 class Station:
     """A user of a radio cell.
@@ -62,6 +67,7 @@ class Station:
     - `weight`: LTE resource weight (MP-SDN, eq (3))
     - `overhead`: the fraction of a full frame's airtime that does not depend on the frame's length
     - `delay_ns`: one way; only for LTE
+    - `up_bps`: rate from the station, if it is not `rate_bps`
     """
 
     user: str
@@ -70,6 +76,18 @@ class Station:
     overhead: float = 0.0
     rssi_dbm: float | None = None
     delay_ns: int = 0
+    up_bps: int | None = None
+
+    def way(self, towards: str) -> Station:
+        """Return the station with the rate of one direction, "down" or "up"."""
+        rate_bps = self.rate_bps if towards == "down" or self.up_bps is None else self.up_bps
+        return replace(self, rate_bps=rate_bps, up_bps=None)
+
+    def with_rate(self, rate_bps: int, ways: Collection[Towards] = BOTH_WAYS) -> Station:
+        """Return the station with another rate in these directions."""
+        down_bps = rate_bps if "down" in ways else self.rate_bps
+        up_bps = rate_bps if "up" in ways else self.way("up").rate_bps
+        return replace(self, rate_bps=down_bps, up_bps=None if up_bps == down_bps else up_bps)
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,10 @@ def check(cells: Iterable[Cell], traces: Mapping[str, Iterable[float]]) -> None:
     for cell in cells:
         most_mbps = fastest_mbps(cell.standard) * cell.rate_scale
         for each in cell.stations if cell.air == "dcf" else ():
-            rates_bps = (each.rate_bps, *traces.get(f"cell.{cell.ap}.{each.user}", ()))
+            name = f"cell.{cell.ap}.{each.user}"
+            rates_bps: list[float] = [each.rate_bps, each.way("up").rate_bps]
+            for target in (name, f"{name}.down", f"{name}.up"):
+                rates_bps += traces.get(target, ())
             if max(rates_bps) > most_mbps * 1e6:
                 raise RequestError(
                     f"a rate of {max(rates_bps) / 1e6:.6g} Mb/s of {each.user} at {cell.ap} with "

@@ -99,6 +99,9 @@ def flip_words(flip: Mapping[str, Any], link_name: Callable[[str], str] = str) -
             return f"limit of Tier 1 at {ap}: {_instead(flip, 'tier1_mbps', NO_LIMIT)}"
         case ["cell", ap, user, "rate_mbps"]:
             return f"rate of {user} at {ap} when alone there: {_instead(flip, 'rate_mbps')}"
+        case ["cell", ap, user, "up" | "down" as way, "rate_mbps"]:
+            what = f"rate of {user} at {ap} ({way}) when alone there"
+            return f"{what}: {_instead(flip, 'rate_mbps')}"
         case ["iface", user, name, "up"]:
             return f"interface {name} of {user} was switched {'on' if new else 'off'}"
         case ["endpoint", user, name]:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 
 from controller.units import ns_from_ms, ppm_from_fraction
+from lab.radio.cell import BOTH_WAYS
 from lab.scenario.schema import Scenario
 from lab.scenario.targets import (
     Change,
@@ -15,6 +16,7 @@ from lab.scenario.targets import (
     SetLinkRate,
     SetStationRate,
     side_of,
+    way_of,
 )
 from lab.topologies.topology import Directions, down_directions
 from lab.topologies.trace import Traced, TraceStep
@@ -68,7 +70,8 @@ class TracedChanges:
         new_rate = rate_bps != before.rate_bps(self._scale)
         if kind == "cell":
             if rate_bps is not None and new_rate:
-                yield SetStationRate(name, more[0], rate_bps)
+                ways = way_of(more[1]) if more[1:] else BOTH_WAYS
+                yield SetStationRate(name, more[0], rate_bps, ways)
             return
         way = more[0] if more else None
         if rate_bps is not None and new_rate:

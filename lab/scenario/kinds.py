@@ -24,6 +24,15 @@ LINKS = {
     "up": "what the direction away from the users has of its own, a trace too",
     "down": "what the direction towards the users has of its own, a trace too",
 }
+STATIONS = {
+    "wifi_mbps": "the rate of a station that is alone in its cell",
+    "wifi_trace": "a file that this rate follows",
+    "wifi_up": "rate or trace of the direction away from the user; wifi_down is the other one",
+    "lte_mbps": "the rate of a bearer that is alone in its cell",
+    "lte_trace": "a file that this rate follows",
+    "lte_up": "rate, trace, delay, loss and queue of this direction; lte_down is the other one",
+    "lte_queue": "which packets are dropped, in both directions",
+}
 QUEUES = {
     "fifo": "drops what arrives while it is full",
     "codel": "drops while all packets of an interval waited too long (RFC 8289)",
@@ -38,13 +47,14 @@ OWN_FILE = "A topology in a Python file of your own. Write 'topology: {file: FIL
 
 
 def rows() -> list[Row]:
-    """Return one row per kind of network, model of the air, key of a link, kind of queue and format
-    of a trace."""
+    """Return one row per kind of network, model of the air, key of a link or a station, kind of
+    queue and format of a trace."""
     networks = {str(each["kind"]): str(each["help"]) for each in topology_rows()}
     found = {
         "network": networks | {"file": OWN_FILE},
         "air": AIRS,
         "link": LINKS,
+        "station": STATIONS,
         "queue": QUEUES,
         "trace": TRACES,
     }

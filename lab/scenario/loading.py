@@ -709,6 +709,7 @@ LATER_KEYS: tuple[tuple[str, str, Any], ...] = (
 )
 """Keys with their defaults that older runs do not have. With the default, a run has the same digest
 as before there was a choice."""
+LATER_OF_USERS = ("wifi_up", "wifi_down", "lte_up", "lte_down", "lte_queue")
 
 
 def experiment(scenario: Scenario, engine: str) -> str:
@@ -739,13 +740,13 @@ def experiment(scenario: Scenario, engine: str) -> str:
 
 
 def _leave_out_of_links(data: Any) -> None:
-    """Leave out that links neither reorder nor duplicate, and that their directions follow no
-    trace: older runs do not say so."""
+    """Leave out that links neither reorder nor duplicate, that their directions follow no trace,
+    and that stations have no directions: older runs do not say so."""
     inner = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
     for each in inner:
         _leave_out_of_links(each)
     if isinstance(data, dict):
-        for key in ("reorder", "duplicate"):
+        for key in ("reorder", "duplicate", *LATER_OF_USERS):
             if key in data and not data[key]:
                 del data[key]
         for way in (data.get("up"), data.get("down")):

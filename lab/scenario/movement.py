@@ -142,7 +142,7 @@ def placeable(topology: Topology) -> dict[str, Place]:
         for each in cell.stations:
             reached.setdefault(each.user, []).append(cell)
     wifi = [cell for cell in topology.cells if cell.kind == "wifi" and cell.radio]
-    traced = {each.target.rpartition(".")[2] for each in topology.traces}
+    traced = {each.target.split(".")[2] for each in topology.traces if each.target[:4] == "cell"}
     return {
         user: places[user]
         for user in topology.users

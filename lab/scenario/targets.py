@@ -9,6 +9,7 @@ link.ID.down.rate_mbps      the rate of one direction: down leads to the users, 
 link.ID.queue               the kind of the queue: fifo, codel, fq_codel or red
 link.ID.queue.packets       its size; link.ID.down.queue and .packets are of one direction
 cell.AP.USER.rate_mbps      a user's radio rate at an access point while nobody else sends there
+cell.AP.USER.down.rate_mbps the rate of one direction, towards the user or (up) away from it
 cell.AP.tier1_mbps          a limit on all Tier 1 traffic of an access point; null: no limit
 iface.HOST.NAME.up          whether an interface of a user or a server has its addresses
 endpoint.USER.NAME          what subflows these addresses open: subflow, backup, or none
@@ -22,7 +23,7 @@ Tier 1 is the traffic over a user's primary access point (MP-SDN).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -37,6 +38,7 @@ from controller.units import (
 from lab import extensions
 from lab.errors import RequestError, show, unknown
 from lab.radio import dcf
+from lab.radio.cell import BOTH_WAYS, Cell, Station, Towards
 from lab.radio.mobility import Place
 from lab.scenario import schema
 from lab.scenario.interfaces import SetEndpoint, SetInterfaceUp, role_of, switchable
@@ -117,11 +119,12 @@ class SetLinkQueue:
 @dataclass(frozen=True)
 class SetStationRate:
     """Set the radio rate that `user` reaches at the access point `ap` while nobody else sends
-    there."""
+    there, in both directions or in one."""
 
     ap: str
     user: str
     rate_bps: int
+    ways: frozenset[Towards] = BOTH_WAYS
 
 
 @dataclass(frozen=True)
@@ -245,6 +248,12 @@ def _traced(scenario: Scenario) -> set[str]:
     found = {name for each in network.traces for name in each.targets}
     of_links = {name.replace(f".{way}.", ".") for name in found for way in ("up", "down")}
     down = down_directions(network) if found else {}
+    found |= {
+        f"{each.target}.{way}.rate_mbps"
+        for each in network.traces
+        for way in ("up", "down")
+        if each.target.startswith("cell.") and each.target.count(".") == 2
+    }
     for link in network.links:
         if link.id in down and f"link.{link.id}.rate_mbps" in found:
             found |= {
@@ -315,7 +324,9 @@ def is_replaced(name: str, target: str) -> bool:
         case ["strategy"]:
             return name.startswith("strategy.")
         case ["user", user, "position"]:
-            return name.startswith("cell.") and name.endswith(f".{user}.rate_mbps")
+            return name.startswith("cell.") and user in name.split(".")
+        case ["cell", ap, user, "rate_mbps"]:
+            return name.startswith(f"cell.{ap}.{user}.")
         case ["link", link, *_] if "queue" in target.split("."):
             return name.startswith(f"link.{link}.") and "queue" in name.split(".")
     return False
@@ -363,6 +374,8 @@ def change(scenario: Scenario, target: str, value: Any) -> Change:
             return SetTier1Demand(ap, wire_bps(value))
         case ["cell", ap, user, "rate_mbps"]:
             return SetStationRate(ap, user, capacity_bps(value))
+        case ["cell", ap, user, "up" | "down" as towards, "rate_mbps"]:
+            return SetStationRate(ap, user, capacity_bps(value), way_of(towards))
         case ["iface", user, name, "up"]:
             return SetInterfaceUp(user, name, value)
         case ["endpoint", user, name]:
@@ -374,6 +387,10 @@ def change(scenario: Scenario, target: str, value: Any) -> Change:
         case ["cc"]:
             return SetCongestionControl(value)
     raise RequestError(f"target {unknown(target, targets(scenario))}")
+
+
+def way_of(towards: str) -> frozenset[Towards]:
+    return frozenset(each for each in BOTH_WAYS if each == towards)
 
 
 def side_of(down: Direction, way: str) -> Direction:
@@ -475,18 +492,23 @@ def _network(scenario: Scenario) -> list[Target]:
         if cell.air == "wmediumd" or (scenario.mobility and cell.radio):
             continue  # the position of a user determines the radio rate
         most_mbps = math.floor(dcf.fastest_mbps(cell.standard)) if cell.air == "dcf" else MAX_MBPS
-        rows += [
-            _rate(
-                f"cell.{cell.ap}.{station.user}.rate_mbps",
-                station.rate_bps,
-                scale,
-                "the station's rate when alone",
-                MIN_MBPS if cell.kind == "wifi" else 0,
-                most_mbps,
-            )
-            for station in cell.stations
-        ]
+        for station in cell.stations:
+            rows += _station(cell, station, scale, most_mbps)
     return rows
+
+
+def _station(cell: Cell, station: Station, scale: float, most_mbps: float) -> Iterator[Target]:
+    """Yield the rates of a station: of both directions, and of each."""
+    ways = {"": "", ".down": " towards the user", ".up": " away from the user"}
+    for name, help in ways.items():
+        yield _rate(
+            f"cell.{cell.ap}.{station.user}{name}.rate_mbps",
+            station.way(name.removeprefix(".") or "down").rate_bps,
+            scale,
+            f"the station's rate{help} when alone",
+            MIN_MBPS if cell.kind == "wifi" else 0,
+            most_mbps,
+        )
 
 
 def _directions(link: Link, down: Direction | None, scale: float) -> list[Target]:
@@ -631,7 +653,9 @@ def _no_place(scenario: Scenario, target: str, known: Mapping[str, Target]) -> s
             pass
         case _:
             return ""
-    traced = [each.target for each in scenario.network.traces if each.target.endswith(f".{user}")]
+    traced = [
+        each.target for each in scenario.network.traces if user in each.target.split(".")[2:3]
+    ]
     if traced:
         return (
             f"target {target}: the rate of {traced[0]} follows a trace, not a place. Leave it out"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from controller import paths
+from lab.radio.cell import BOTH_WAYS
 from lab.topologies.topology import (
     Direction,
     Interface,
@@ -79,7 +80,8 @@ def _step(
     for cell in topology.cells:
         for station in cell.stations:
             if {cell.ap, station.user} == {above, below}:
-                yield station.rate_bps, 2 * station.delay_ns
+                ways = {each: topology.bearer(cell, station, each) for each in BOTH_WAYS}
+                yield ways[direction].rate_bps, sum(each.delay_ns or 0 for each in ways.values())
                 return
     wired = next(each for each in topology.links if each.id == link)
     down: Direction = "ab" if wired.a == above else "ba"

@@ -82,5 +82,11 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
     ]
     cells = wifi_lte.cells(params, rate_scale)
     return Topology(
-        "campus", (*users, *others), tuple(links), cells, (*params.multipath, *params.wired)
+        "campus",
+        (*users, *others),
+        tuple(links),
+        cells,
+        (*params.multipath, *params.wired),
+        traces=wifi_lte.traces(params),
+        bearers=wifi_lte.bearers(params),
     )

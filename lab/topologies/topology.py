@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from controller import units
 from controller.paths import hops_to
-from lab.radio.cell import Cell
+from lab.radio.cell import Cell, Station, Towards
 from lab.topologies.bursts import Bursts
 from lab.topologies.queues import FIFO, Discipline
 from lab.topologies.trace import Traced, TraceStep
@@ -68,6 +68,17 @@ class OneWay:
 
 
 AS_THE_LINK = OneWay()
+
+
+@dataclass(frozen=True)
+class Bearer:
+    """What one direction of an LTE station has of its own: its queue, its losses, and a delay
+    beside that of the cell."""
+
+    ap: str
+    user: str
+    towards: Towards
+    own: OneWay
 
 
 @dataclass(frozen=True)
@@ -137,6 +148,7 @@ class Topology:
     `multipath` names the users that send over all their interfaces at the same time. `area_m` is
     the side of the square that contains all nodes. It is 0 in topologies without positions.
     `traces` are the links and stations that follow a trace; they begin with its first values.
+    `bearers` are the directions of LTE stations that have something of their own.
     """
 
     name: str
@@ -146,6 +158,7 @@ class Topology:
     multipath: tuple[str, ...] = ()
     area_m: float = 0.0
     traces: tuple[Traced, ...] = ()
+    bearers: tuple[Bearer, ...] = ()
 
     def ids(self, *kinds: NodeKind) -> tuple[str, ...]:
         """Return the ids of the nodes of these kinds, in the order of `nodes`."""
@@ -189,6 +202,21 @@ class Topology:
     def cell(self, ap: str) -> Cell:
         return next(cell for cell in self.cells if cell.ap == ap)
 
+    def bearer(self, cell: Cell, station: Station, towards: Towards) -> OneWay:
+        """Return rate, delay, losses and queue of one direction of a station of an LTE cell. The
+        delay is beside that of the cell."""
+        place = (cell.ap, station.user, towards)
+        found = (each.own for each in self.bearers if (each.ap, each.user, each.towards) == place)
+        own = next(found, AS_THE_LINK)
+        return OneWay(
+            station.way(towards).rate_bps,
+            station.delay_ns if own.delay_ns is None else own.delay_ns,
+            own.loss_ppm or 0,
+            own.queue_packets or cell.queue_packets,
+            own.discipline or FIFO,
+            own.bursts,
+        )
+
     def sha256(self) -> str:
         """Return the digest of the network at the start. Traces have digests of their own."""
         network = {key: value for key, value in asdict(self).items() if key != "traces"}
@@ -200,7 +228,12 @@ class Topology:
             for key, usual in USUAL.items():
                 if getattr(own, key) == usual:
                     del link[key]
+        if not self.bearers:
+            del network["bearers"]
         for cell in network["cells"]:
+            for station in cell["stations"]:
+                if station["up_bps"] is None:
+                    del station["up_bps"]
             if cell["air"] != "dcf":
                 del cell["standard"], cell["rate_scale"]
         return hashlib.sha256(json.dumps(network, sort_keys=True).encode()).hexdigest()

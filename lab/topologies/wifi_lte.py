@@ -11,12 +11,31 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from controller.units import bps_from_mbps, ns_from_ms
 from lab.errors import unknown
 from lab.radio import wmediumd
-from lab.radio.cell import Cell, Station
-from lab.topologies.parallel_paths import BinMs
-from lab.topologies.topology import Link, Node, Topology
+from lab.radio.cell import Cell, Station, Towards
+from lab.topologies.parallel_paths import BinMs, Way
+from lab.topologies.queue_keys import Queue
+from lab.topologies.queues import red
+from lab.topologies.topology import Bearer, Link, Node, OneWay, Topology
 from lab.topologies.trace import Trace, Traced, check_station, read
 
 KINDS = ("wifi", "lte")
+TOWARDS: tuple[Towards, Towards] = ("down", "up")
+NO_BEARER = {
+    key: f"LTE {does} (RLC). Give it to a link of kind nodes_and_links or parallel_paths"
+    for key, does in {
+        "reorder": "delivers packets in their order",
+        "duplicate": "delivers each packet once",
+    }.items()
+}
+NO_WIFI = {
+    "delay_ms": "the stations of an access point have one delay: write wifi_delay_ms",
+    "loss": "a lost frame is sent again, so its station is slower: write a lower rate_mbps",
+    "queue": "it is known when a frame leaves as soon as it arrives, so none is dropped later: "
+    "leave it out. LTE (lte_queue) and links have queues of other kinds",
+    "queue_packets": "the stations of an access point share one buffer: write wifi_queue_packets",
+    "reorder": "WiFi delivers frames in their order: leave it out",
+    "duplicate": "WiFi delivers each frame once: leave it out",
+}
 STANDARD = "11n5"  # of the WiFi cell with air "dcf"; its stations have rates above those of 802.11a
 Rate = Annotated[float, Field(gt=0, le=10_000)]
 Delay = Annotated[float, Field(ge=0, le=5_000)]
@@ -28,6 +47,9 @@ class User(BaseModel):
     `near` is "wifi" or "lte". `wifi_mbps` and `lte_mbps` are the rates of a user that is alone in
     the cell; they can follow the files `wifi_trace` and `lte_trace` instead. `lte_weight` is the
     user's LTE resource weight (MP-SDN, eq (3)).
+
+    `down` is the direction towards the user, `up` the other one. Each has the rate of the station
+    unless it has its own. LTE gives each station two queues (bearers), of the kind `lte_queue`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -39,6 +61,23 @@ class User(BaseModel):
     wifi_trace: pathlib.Path | None = None
     lte_trace: pathlib.Path | None = None
     trace_bin_ms: BinMs = 100
+    wifi_up: Way | None = None
+    wifi_down: Way | None = None
+    lte_up: Way | None = None
+    lte_down: Way | None = None
+    lte_queue: Queue | None = None
+
+    @model_validator(mode="after")
+    def directions_fit(self) -> User:
+        for kind in KINDS:
+            for towards in TOWARDS:
+                if way := self.way(kind, towards):
+                    check_way(f"{kind}_{towards}", way)
+                    if not self.reaches(kind):
+                        raise ValueError(f"{kind}_{towards}: write {kind}_mbps, too")
+        if self.lte_queue and not self.reaches("lte"):
+            raise ValueError("lte_queue: write lte_mbps, too")
+        return self
 
     @model_validator(mode="after")
     def traces_are_rates(self) -> User:
@@ -62,6 +101,21 @@ class User(BaseModel):
         path: pathlib.Path | None = getattr(self, f"{kind}_trace")
         return read(path, self.trace_bin_ms) if path else None
 
+    def way(self, kind: str, towards: str) -> Way | None:
+        found: Way | None = getattr(self, f"{kind}_{towards}")
+        return found
+
+    def traced(self, kind: str) -> dict[str, Trace]:
+        """Return the traces of a station: of all directions that have no rate of their own ("" if
+        both have none), and of those with one of their own."""
+        ways = {towards: self.way(kind, towards) or Way() for towards in TOWARDS}
+        found: dict[str, Trace] = {}
+        found |= {each: own for each, way in ways.items() if (own := way.read_trace())}
+        if trace := self.trace(kind):
+            others: list[str] = [towards for towards, way in ways.items() if not way.has_a_rate]
+            found |= dict.fromkeys(others if len(others) < len(ways) else [""], trace)
+        return found
+
     def reaches(self, kind: str) -> bool:
         return any(getattr(self, f"{kind}_{each}") is not None for each in ("mbps", "trace"))
 
@@ -70,6 +124,25 @@ class User(BaseModel):
         if trace := self.trace(kind):
             return trace.steps[0].rate_bps(rate_scale) or 0
         return bps_from_mbps(getattr(self, f"{kind}_mbps") * rate_scale)
+
+    def station(self, kind: str, rate_scale: float) -> Station:
+        weight = 1.0 if kind == "wifi" else self.lte_weight
+        found = Station(self.id, self.rate_bps(kind, rate_scale), weight)
+        for towards in TOWARDS:
+            own = (self.way(kind, towards) or Way()).one_way(rate_scale).rate_bps
+            if own is not None:
+                found = found.with_rate(own, [towards])
+        return found
+
+
+def check_way(name: str, way: Way) -> None:
+    """Raise `ValueError` if a direction of a station has what a radio channel has not."""
+    refused = NO_BEARER if name.startswith("lte") else NO_WIFI
+    for key, reason in refused.items():
+        if getattr(way, key) is not None:
+            raise ValueError(f"{name}.{key}: {reason}")
+    if trace := way.read_trace():
+        check_station(trace, f"{name}.trace")
 
 
 class Params(BaseModel):
@@ -104,9 +177,37 @@ class Params(BaseModel):
 
     @model_validator(mode="after")
     def wmediumd_has_its_own_rates(self) -> Params:
-        if self.air == "wmediumd" and any(user.wifi_trace for user in self.users):
-            raise ValueError("wifi_trace: air 'wmediumd' keeps the rates of WiFi. Choose air: cell")
+        for key in ("wifi_trace", "wifi_up", "wifi_down"):
+            if self.air == "wmediumd" and any(getattr(user, key) for user in self.users):
+                raise ValueError(f"{key}: air 'wmediumd' keeps the rates of WiFi. Choose air: cell")
         return self
+
+    @model_validator(mode="after")
+    def bearers_can_be(self) -> Params:
+        for user in self.users:
+            for towards in TOWARDS if user.reaches("lte") else ():
+                own = self.bearer(user, towards)
+                if own.delay_ns is not None and own.delay_ns < 0:
+                    raise ValueError(
+                        f"lte_{towards}.delay_ms of '{user.id}' is below lte_delay_ms "
+                        f"{self.lte_delay_ms:g}, which all have: lower lte_delay_ms"
+                    )
+                if own.discipline and own.discipline.kind == "red":
+                    red(own.discipline, own.queue_packets or self.lte_queue_packets)
+        return self
+
+    def bearer(self, user: User, towards: Towards) -> OneWay:
+        """Return what the queue of a user's LTE station has of its own, the rate apart."""
+        own = (user.way("lte", towards) or Way()).one_way(1)
+        both = user.lte_queue
+        delay_ns = None if own.delay_ns is None else own.delay_ns - ns_from_ms(self.lte_delay_ms)
+        return OneWay(
+            delay_ns=delay_ns,
+            loss_ppm=own.loss_ppm,
+            queue_packets=own.queue_packets or (both.packets if both else None),
+            discipline=own.discipline or (both.discipline() if both else None),
+            bursts=own.bursts,
+        )
 
     @model_validator(mode="after")
     def wmediumd_carries_its_stations(self) -> Params:
@@ -149,6 +250,7 @@ def build(params: Params, rate_scale: float = 1.0) -> Topology:
         cells(params, rate_scale),
         params.multipath,
         traces=traces(params),
+        bearers=bearers(params),
     )
 
 
@@ -158,10 +260,21 @@ def is_on(params: Params, user: User, kind: str) -> bool:
 
 def traces(params: Params) -> tuple[Traced, ...]:
     return tuple(
-        Traced(f"cell.{kind}1.{user.id}", trace)
+        Traced(f"cell.{kind}1.{user.id}{towards and '.'}{towards}", trace)
         for user in params.users
         for kind in KINDS
-        if is_on(params, user, kind) and (trace := user.trace(kind))
+        if is_on(params, user, kind)
+        for towards, trace in user.traced(kind).items()
+    )
+
+
+def bearers(params: Params) -> tuple[Bearer, ...]:
+    return tuple(
+        Bearer("lte1", user.id, towards, own)
+        for user in params.users
+        if is_on(params, user, "lte")
+        for towards in TOWARDS
+        if (own := params.bearer(user, towards)) != OneWay()
     )
 
 
@@ -174,12 +287,9 @@ def cells(params: Params, rate_scale: float) -> tuple[Cell, Cell]:
     """
 
     def stations(kind: str) -> tuple[Station, ...]:
-        found = []
-        for user in params.users:
-            weight = 1.0 if kind == "wifi" else user.lte_weight
-            if is_on(params, user, kind):
-                found.append(Station(user.id, user.rate_bps(kind, rate_scale), weight))
-        return tuple(found)
+        return tuple(
+            user.station(kind, rate_scale) for user in params.users if is_on(params, user, kind)
+        )
 
     on_wifi = stations("wifi")
     if params.air == "wmediumd":

@@ -185,7 +185,7 @@ class ApAgentProcess:
         return {ap: sum(values) / len(values) for ap, values in self._occupancies.items()}
 
     def set_station(self, ap: str, station: radio_cell.Station) -> None:
-        fields = {"rate_bps": station.rate_bps, "weight": station.weight}
+        fields = _rates(station)
         self._send(ap=ap, user=station.user, rssi_dbm=station.rssi_dbm, **fields)
 
     def hand_over(self, old: str, new: str, station: radio_cell.Station) -> None:
@@ -193,8 +193,7 @@ class ApAgentProcess:
 
         `station` has the user's rate, weight and signal strength at `new`.
         """
-        fields = {"rate_bps": station.rate_bps, "weight": station.weight}
-        moved = fields | {"rssi_dbm": station.rssi_dbm}
+        moved = {**_rates(station), "rssi_dbm": station.rssi_dbm}
         self._send(**{"ap": new, "user": station.user, "from": old, "station": moved})
 
     def _send(self, **change: Any) -> None:
@@ -237,6 +236,14 @@ def access_points(
     }
 
 
+def _rates(station: radio_cell.Station) -> dict[str, float | None]:
+    return {
+        "rate_bps": station.rate_bps,
+        "up_bps": station.up_bps,
+        "weight": station.weight,
+    }
+
+
 def _access_point(
     cell: Cell, wiring: Wiring, uploaders: Container[str], sharing: Sequence[str]
 ) -> AccessPoint:
@@ -249,6 +256,7 @@ def _access_point(
             each.user in uploaders,
             each.rssi_dbm,
             uplink_device(ports[each.user]),
+            each.up_bps,
         )
         for each in cell.stations
     }

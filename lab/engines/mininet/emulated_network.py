@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Collection, Container, Iterable
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import RLock
@@ -31,7 +30,7 @@ from lab.engines.mininet.network.real_medium import RealMedium
 from lab.engines.mininet.traffic import probes
 from lab.engines.mininet.traffic.processes import TrafficProcesses
 from lab.errors import LabError, RequestError
-from lab.radio.cell import Station
+from lab.radio.cell import BOTH_WAYS, Station, Towards
 from lab.run.recorder import Recorder
 from lab.scenario.interfaces import Interfaces
 from lab.scenario.schema import Scenario
@@ -307,15 +306,18 @@ class Stations:
     def interface(self, user: str, ap: str) -> Interface:
         return self.wiring.at(user, ap)
 
-    def set_rate(self, ap: str, user: str, rate_bps: int) -> None:
-        """Set the rate [bit/s] that a user has while no other user of the access point sends.
+    def set_rate(
+        self, ap: str, user: str, rate_bps: int, ways: Collection[Towards] = BOTH_WAYS
+    ) -> None:
+        """Set the rate [bit/s] that a user has in some directions while no other user of the access
+        point sends.
 
         Raise `RequestError` if the user has just moved to another access point.
         """
         with self._lock:
             if (ap, user) not in self.stations:
                 raise RequestError(f"set the rate of {user} at {ap}: {user} has moved away from it")
-            self.set_station(ap, replace(self.stations[ap, user], rate_bps=rate_bps))
+            self.set_station(ap, self.stations[ap, user].with_rate(rate_bps, ways))
 
     def set_station(self, ap: str, station: Station) -> None:
         """Replace the rate, weight and signal strength of a user at access point `ap`.

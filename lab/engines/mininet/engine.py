@@ -173,8 +173,8 @@ class MininetEngine(Engine):
                 | targets.SetLinkQueue()
             ):
                 self._change_link(change)
-            case targets.SetStationRate(ap, user, rate_bps):
-                self.emulated.stations.set_rate(ap, user, rate_bps)
+            case targets.SetStationRate(ap, user, rate_bps, ways):
+                self.emulated.stations.set_rate(ap, user, rate_bps, ways)
             case SetInterfaceUp() | SetEndpoint():
                 self._set_interface(change)
             case targets.SetPlace(user, place):

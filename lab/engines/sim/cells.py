@@ -9,14 +9,13 @@ about a second.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping
 
 from controller.tiers import tier1_mean
 from lab.engines.sim.routes import DOWN, UP
 from lab.engines.sim.wireless import Wireless
 from lab.radio import contention
-from lab.radio.cell import Cell, Station
+from lab.radio.cell import Cell, Station, Towards
 from lab.radio.occupancy import bearer_occupancy, waiting_uploads, wifi_occupancy
 
 
@@ -73,7 +72,7 @@ class Cells:
         if self.wireless.has_dcf(ap):
             uploads = self.wireless.uplink_backlog(ap, (each.user for each in sending))
         else:
-            rates_bps = [each.rate_bps for each in sending]
+            rates_bps = [each.way(UP).rate_bps for each in sending]
             uploads = waiting_uploads(self.wireless.uplink_wait_ns(ap), rates_bps)
         return wifi_occupancy(self.wireless.backlog(ap), uploads)
 
@@ -113,10 +112,10 @@ class Cells:
 
     # --- changes
 
-    def set_rate(self, ap: str, user: str, rate_bps: int) -> None:
-        """Set the rate in bit/s that the user's station has at access point `ap` when no other
-        station sends."""
-        self.set_station(ap, replace(self.stations[ap, user], rate_bps=rate_bps))
+    def set_rate(self, ap: str, user: str, rate_bps: int, ways: Collection[Towards]) -> None:
+        """Set the rate in bit/s that the user's station has at access point `ap` in some directions
+        when no other station sends."""
+        self.set_station(ap, self.stations[ap, user].with_rate(rate_bps, ways))
 
     def set_station(self, ap: str, station: Station) -> None:
         """Add a station to an access point, or replace the station of the same user."""

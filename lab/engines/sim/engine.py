@@ -393,8 +393,8 @@ class SimEngine(Engine):
                 self.network.set_link(change)
             case targets.SetTier1Demand(ap, rate_bps):
                 self.controller.set_tier1_demand(ap, rate_bps)
-            case targets.SetStationRate(ap, user, rate_bps):
-                self.cells.set_rate(ap, user, rate_bps)
+            case targets.SetStationRate(ap, user, rate_bps, ways):
+                self.cells.set_rate(ap, user, rate_bps, ways)
             case SetInterfaceUp() | SetEndpoint():
                 self._set_interface(change)
             case targets.SetPlace(user, place):

@@ -13,7 +13,7 @@ from lab.engines.sim.core import state as at
 from lab.engines.sim.memory import Group, Objects
 from lab.engines.sim.routes import DOWN, UP, Ends, Subflow
 from lab.radio import lte, wifi
-from lab.radio.cell import Cell, Station
+from lab.radio.cell import Cell, Station, Towards
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
 from lab.scenario.subflows import Planned, planned
@@ -238,8 +238,8 @@ class Tables:
                     direction,
                     kind=kind,
                     contender=contender,
-                    rate_bps=station.rate_bps,
-                    **dcf_tables.frames(cell, station),
+                    rate_bps=station.way(direction).rate_bps,
+                    **dcf_tables.frames(cell, station.way(direction)),
                 )
 
     def _add_air(self, cell: Cell) -> None:
@@ -251,15 +251,15 @@ class Tables:
                     direction,
                     kind=kind,
                     channel=self.airs[cell.ap],
-                    rate_bps=station.rate_bps,
-                    **airtime(station),
+                    rate_bps=station.way(direction).rate_bps,
+                    **airtime(station.way(direction)),
                 )
 
     def _add_bearers(self, cell: Cell) -> None:
         """Add a scheduler for each direction of an LTE cell. Each station gets a queue (bearer) at
         both schedulers. The bearers of a scheduler form a linked list."""
-        size = max(1, cell.queue_packets)
-        for towards in (DOWN, UP):
+        ways: tuple[Towards, Towards] = ("down", "up")
+        for towards in ways:
             ring = lte.HARQ_TTIS * lte.ATTEMPTS
             scheduler = self.make.one(
                 at.Direction,
@@ -273,18 +273,33 @@ class Tables:
             )
             scheduler.tti = self.make.one(at.Event, kind=at.TTI_DUE, direction=scheduler)
             for station in reversed(cell.stations):
-                scheduler.first_bearer = self._add_station(
-                    cell,
-                    station,
-                    towards,
-                    kind=at.BEARER,
-                    direction=scheduler,
-                    next_bearer=scheduler.first_bearer,
-                    queue_size=size,
-                    packets=self.make.many(at.Waiting, size),
-                    delay_ns=station.delay_ns,
-                    **bearer(station),
-                )
+                scheduler.first_bearer = self._add_bearer(cell, station, towards, scheduler)
+
+    def _add_bearer(
+        self, cell: Cell, station: Station, towards: Towards, scheduler: at.Direction
+    ) -> at.Hop:
+        way = self.topology.bearer(cell, station, towards)
+        size = max(1, way.queue_packets or 1)
+        is_fifo = way.discipline == FIFO
+        hop = self._add_station(
+            cell,
+            station,
+            towards,
+            kind=at.BEARER,
+            direction=scheduler,
+            next_bearer=scheduler.first_bearer,
+            queue_size=size,
+            packets=self.make.many(at.Waiting, size if is_fifo else 1),
+            delay_ns=way.delay_ns,
+            **bearer(station.way(towards)),
+        )
+        hop.loss_ppm += way.loss_ppm or 0
+        if way.bursts:
+            hop.has_bursts, hop.bursts = 1, self._bursts(way.bursts)
+        if way.discipline and not is_fifo:
+            hop.managed = self.queue(way.discipline, size)
+            hop.has_managed = 1
+        return hop
 
     def _add_station(self, cell: Cell, station: Station, towards: str, **fields: Any) -> at.Hop:
         hop = self._hop(

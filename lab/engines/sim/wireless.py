@@ -64,12 +64,13 @@ class Wireless:
         cell, the rate determines the airtime of a frame."""
         for direction in (DOWN, UP):
             hop = self.network.tables.stations[ap, station.user, direction]
+            way = station.way(direction)
             if hop.kind == at.BEARER:
-                fields = bearer(station)
+                fields = bearer(way)
             elif self.has_dcf(ap):
-                fields = dcf_tables.frames(self.network.tables.topology.cell(ap), station)
+                fields = dcf_tables.frames(self.network.tables.topology.cell(ap), way)
             else:
-                fields = airtime(station)
+                fields = airtime(way)
             for field, value in fields.items():
                 setattr(hop, field, value)
 

@@ -37,7 +37,7 @@ def test_an_unknown_interface_is_named(scheduler):
 def test_a_rate_set_over_netlink_is_read_back_by_tc(veth, scheduler):
     subprocess.run(
         ["tc", "-batch", "-"],
-        input=shaping.batch(shaping.rate(veth, 5_000_000, 100)),
+        input=shaping.batch(shaping.rate(veth, shaping.Shape(5_000_000, queue_packets=100))),
         text=True,
         check=True,
     )
@@ -52,7 +52,7 @@ def test_a_rate_set_over_netlink_is_read_back_by_tc(veth, scheduler):
 def test_a_refused_rate_is_an_error_and_the_other_rates_are_set(veth, scheduler):
     subprocess.run(
         ["tc", "-batch", "-"],
-        input=shaping.batch(shaping.rate(veth, 5_000_000, 100)),
+        input=shaping.batch(shaping.rate(veth, shaping.Shape(5_000_000, queue_packets=100))),
         text=True,
         check=True,
     )
@@ -69,7 +69,7 @@ def test_a_refused_rate_is_an_error_and_the_other_rates_are_set(veth, scheduler)
 def test_queues_are_counted(veth, scheduler):
     subprocess.run(
         ["tc", "-batch", "-"],
-        input=shaping.batch(shaping.rate(veth, 5_000_000, 100)),
+        input=shaping.batch(shaping.rate(veth, shaping.Shape(5_000_000, queue_packets=100))),
         text=True,
         check=True,
     )

@@ -102,7 +102,7 @@ def test_a_change_leaves_the_queue_alone():
 def test_a_rate_is_read_back_from_the_kernel(veth, rate_bps):
     subprocess.run(
         ["tc", "-batch", "-"],
-        input=shaping.batch(shaping.rate(veth, rate_bps, 200)),
+        input=shaping.batch(shaping.rate(veth, Shape(rate_bps, queue_packets=200))),
         text=True,
         check=True,
     )

@@ -101,6 +101,10 @@ def refuse(scenario: Scenario, wiring: Wiring) -> None:
         reason = "the directions of a link differ (up, down), and a link of Mininet has one shape"
     elif any(link.discipline != FIFO for link in topology.links):
         reason = "a link has another queue than fifo, which a link of Mininet cannot have"
+    elif topology.bearers or any(
+        station.up_bps is not None for cell in topology.cells for station in cell.stations
+    ):
+        reason = "a station has its own directions or queue, which Mininet-WiFi does not have"
     elif len(radios) > len(set(radios)):
         reason = "a user has two radios"
     elif any(len(wiring.of(server)) > 1 for server in topology.ids("server")):

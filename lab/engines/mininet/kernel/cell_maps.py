@@ -65,7 +65,7 @@ class CellClock:
         return Clock(next_free_ns, uplink_free_ns, *counters)
 
 
-STATION = struct.Struct("=QQQQ")  # struct station
+STATION = struct.Struct("=QQQQQQ")  # struct station
 COLLISIONS = struct.Struct("=II")  # struct collisions
 MAX_STATIONS = 256  # entries of the map
 
@@ -102,8 +102,9 @@ class CellMembers:
         """
         key = socket.inet_aton(address)
         before = self._stations.find(key) or bytes(STATION.size)
-        _byte, _frame, busy_until_ns, first_ns = STATION.unpack(before)
-        prices = byte_price_ps(station), fixed_ns(station)
+        *_, busy_until_ns, first_ns = STATION.unpack(before)
+        ways = [station.way(each) for each in ("down", "up")]
+        prices = [price for each in ways for price in (byte_price_ps(each), fixed_ns(each))]
         self._stations.write(key, STATION.pack(*prices, busy_until_ns, first_ns))
 
     def remove(self, address: str) -> None:
@@ -113,7 +114,7 @@ class CellMembers:
     def activity(self) -> dict[str, Activity]:
         """Return the activity of every station, by IPv4 address."""
         return {
-            socket.inet_ntoa(key): Activity(*STATION.unpack(value)[2:])
+            socket.inet_ntoa(key): Activity(*STATION.unpack(value)[4:])
             for key, value in self._stations.items(MAX_STATIONS)
         }
 
@@ -122,7 +123,7 @@ class CellMembers:
         return [
             self._air.update_command(ZERO, self._air.read(ZERO)),
             *(
-                self._stations.update_command(key, STATION.pack(*STATION.unpack(value)[:2], 0, 0))
+                self._stations.update_command(key, STATION.pack(*STATION.unpack(value)[:4], 0, 0))
                 for key, value in self._stations.items(MAX_STATIONS)
             ),
         ]

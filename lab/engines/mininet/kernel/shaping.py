@@ -178,22 +178,23 @@ def _percent(ppm: int) -> str:
     return f"{ppm / 10_000:.6g}%"
 
 
-def rate(device: str, rate_bps: int, queue_packets: int, delay_ns: int = 0) -> list[str]:
-    """Return the `tc` lines of an HTB qdisc that limits the rate, with a finite FIFO queue.
+def rate(device: str, shape: Shape) -> list[str]:
+    """Return the `tc` lines of an HTB qdisc that limits the rate, with a queue.
 
-    Packets are delayed by `delay_ns` before they enter the queue. So the queue contains only
-    packets that wait because of the rate.
+    Packets are delayed and lost before they enter the queue. So the queue contains only packets
+    that wait because of the rate.
     """
+    is_netem = shape.delay_ns or shape.loss_ppm
     delayed = [
         f"qdisc replace dev {device} parent 1:1 handle 20: netem limit {UNLIMITED_PACKETS} "
-        f"delay {delay_ns / 1000:.6g}us"
+        f"delay {shape.delay_ns / 1000:.6g}us{_loss(shape)}"
     ]
     return [
         f"qdisc replace dev {device} root handle 1: htb default 1",
-        rate_class(device, rate_bps),
-        *(delayed if delay_ns else ()),
-        f"qdisc replace dev {device} parent {'20:1' if delay_ns else '1:1'} handle 10: "
-        f"pfifo limit {queue_packets}",
+        rate_class(device, shape.line_bps),
+        *(delayed if is_netem else ()),
+        f"qdisc replace dev {device} parent {'20:1' if is_netem else '1:1'} handle 10: "
+        f"{_queue(shape)}",
     ]
 
 
@@ -220,9 +221,7 @@ def arriving(port: str, pin: str | None = None) -> list[str]:
     return lines
 
 
-def uplink(
-    port: str, device: str, rate_bps: int, queue_packets: int, delay_ns: int = 0
-) -> list[str]:
+def uplink(port: str, device: str, shape: Shape) -> list[str]:
     """Return the `tc` lines that give packets arriving at `port` a queue, a rate and a delay.
 
     The kernel has no queue for arriving packets. So they are redirected to `device`, an ifb
@@ -231,7 +230,7 @@ def uplink(
     """
     redirect = f"matchall action mirred egress redirect dev {device}"
     return [
-        *rate(device, rate_bps, queue_packets, delay_ns),
+        *rate(device, shape),
         f"filter add dev {port} parent ffff: pref 2 {redirect}",
     ]
 

@@ -34,6 +34,7 @@ from lab.topologies.topology import (
     Directions,
     Interface,
     Link,
+    OneWay,
     Topology,
     Trunk,
     Wiring,
@@ -67,7 +68,8 @@ class Links:
         set during the run acts on a link only in the directions in which these flows send data.
         `ledger` is the list of what the clean-up has to remove.
         """
-        self.wiring, self.network, self.ledger = wiring, network, ledger
+        self.topology, self.wiring = topology, wiring
+        self.network, self.ledger = network, ledger
         self.data_directions = data_directions(topology, flows)
         self.cells_of = topology.cells
         self.links = {link.id: link for link in topology.links}
@@ -86,7 +88,7 @@ class Links:
         self._start_cells()
         for cell in self.cells_of:
             if cell.kind == "lte":
-                lines += make_lte_queues(cell, self.wiring, self.ledger)
+                lines += make_lte_queues(cell, self.topology, self.wiring, self.ledger)
         access = [each for each in self.wiring.interfaces if each.link in shaped]
         lines += [shaping.host_link(*self._towards_host(each)) for each in access]
         self._shape(lines, "shape the links")
@@ -372,7 +374,7 @@ def uplink_device(port: str) -> str:
     return f"{port}u"
 
 
-def make_lte_queues(cell: Cell, wiring: Wiring, ledger: Ledger) -> list[str]:
+def make_lte_queues(cell: Cell, topology: Topology, wiring: Wiring, ledger: Ledger) -> list[str]:
     """Make the ifb interfaces of an LTE cell, and return the `tc` lines that make all its queues.
 
     Each queue starts with the rate that its station has when it is alone in the cell. `ledger`
@@ -384,15 +386,26 @@ def make_lte_queues(cell: Cell, wiring: Wiring, ledger: Ledger) -> list[str]:
     lines = [f"link add {device} up type ifb" for device in devices]
     argv = ["ip", "-batch", "-"]
     shell.run(argv, f"make the uplink queues of {cell.ap}", stdin=shaping.batch(lines))
-    return list(_lte_lines(cell, wiring))
+    return list(_lte_lines(cell, topology, wiring))
 
 
-def _lte_lines(cell: Cell, wiring: Wiring) -> Iterator[str]:
+def _lte_lines(cell: Cell, topology: Topology, wiring: Wiring) -> Iterator[str]:
     prepared = {each.port for each in wiring.interfaces}  # by packet_programs.replace_packets
     for station in cell.stations:
         port = wiring.at(station.user, cell.ap).port
         if port not in prepared:
             yield from shaping.arriving(port)
-        bearer = (station.rate_bps, cell.queue_packets, station.delay_ns)
-        yield from shaping.rate(port, *bearer)
-        yield from shaping.uplink(port, uplink_device(port), *bearer)
+        yield from shaping.rate(port, _bearer(topology.bearer(cell, station, "down")))
+        up = _bearer(topology.bearer(cell, station, "up"))
+        yield from shaping.uplink(port, uplink_device(port), up)
+
+
+def _bearer(way: OneWay) -> Shape:
+    return Shape(
+        way.rate_bps,
+        way.delay_ns or 0,
+        loss_ppm=way.loss_ppm or 0,
+        queue_packets=way.queue_packets or 1,
+        discipline=way.discipline or FIFO,
+        bursts=way.bursts,
+    )

@@ -59,8 +59,12 @@ struct {
 	__type(value, struct collisions);
 } air SEC(".maps");
 
+struct airtime {
+	__u64 ps_per_byte, frame_ns; // picoseconds per byte, nanoseconds per frame
+};
+
 struct station {
-	__u64 ps_per_byte, frame_ns; // airtime: picoseconds per byte, nanoseconds per frame
+	struct airtime down, up;     // of packets to the station, and from it
 	__u64 busy_until_ns;         // end of the station's latest uplink packet
 	__u64 first_ns;              // end of the first packet since the station came; 0 before it
 };
@@ -87,10 +91,10 @@ static __always_inline struct station *station_of(struct __sk_buff *skb, int off
 	return bpf_map_lookup_elem(&stations, &address);
 }
 
-static __always_inline __u64 airtime_ns(struct __sk_buff *skb, struct station *station,
+static __always_inline __u64 airtime_ns(struct __sk_buff *skb, struct airtime *airtime,
 					struct collisions *collisions)
 {
-	__u64 once_ns = station->frame_ns + (__u64)skb->len * station->ps_per_byte / 1000;
+	__u64 once_ns = airtime->frame_ns + (__u64)skb->len * airtime->ps_per_byte / 1000;
 	return once_ns * collisions->transmissions_ppm / MILLION;
 }
 
@@ -118,7 +122,9 @@ static __always_inline int packet_of(struct __sk_buff *skb, int offset, struct p
 		return TC_ACT_UNSPEC;
 	if (is_lost(collisions))
 		return TC_ACT_SHOT;
-	packet->airtime_ns = airtime_ns(skb, packet->station, collisions);
+	struct station *station = packet->station;
+	struct airtime *airtime = offset == SOURCE_OFFSET ? &station->up : &station->down;
+	packet->airtime_ns = airtime_ns(skb, airtime, collisions);
 	packet->now_ns = bpf_ktime_get_ns();
 	return TC_ACT_OK;
 }

@@ -40,6 +40,7 @@ class Station:
       cell
     - `uploads`: True for a relay, and for a user that uploads in the scenario
     - `rssi_dbm`: None if users have no positions
+    - `up_bps`: its rate of uploads, if it is not `rate_bps`
     """
 
     rate_bps: int
@@ -48,6 +49,10 @@ class Station:
     uploads: bool = False
     rssi_dbm: float | None = None
     uplink_device: str = ""
+    up_bps: int | None = None
+
+    def way_bps(self, is_uplink: bool) -> int:
+        return self.rate_bps if self.up_bps is None or not is_uplink else self.up_bps
 
 
 Stations = dict[str, Station]
@@ -133,10 +138,14 @@ class Bearers:
     """
 
     def __init__(
-        self, stations: Stations, devices: Mapping[str, str], scheduler: Scheduler
+        self,
+        stations: Stations,
+        devices: Mapping[str, str],
+        scheduler: Scheduler,
+        is_uplink: bool = False,
     ) -> None:
         """`devices` maps each user to the interface that has the user's queue."""
-        self._stations, self._scheduler = stations, scheduler
+        self._stations, self._scheduler, self._is_uplink = stations, scheduler, is_uplink
         self._devices = {user: scheduler.index(device) for user, device in devices.items()}
         self.queues = [(device, PFIFO) for device in self._devices.values()]
         self._sent_bytes = dict.fromkeys(self._devices, 0)
@@ -158,9 +167,10 @@ class Bearers:
         used_bps = (queue.sent_bytes - self._sent_bytes[user]) * 8 / elapsed_s
         self._sent_bytes[user] = queue.sent_bytes
         station = self._stations[user]
-        granted_bps = self._granted_bps.get(user, station.rate_bps)
+        rate_bps = station.way_bps(self._is_uplink)
+        granted_bps = self._granted_bps.get(user, rate_bps)
         waits = is_backlogged(queue.backlog_packets, used_bps, granted_bps, elapsed_s)
-        return Bearer(station.rate_bps, station.weight, waits, used_bps)
+        return Bearer(rate_bps, station.weight, waits, used_bps)
 
     def _is_new(self, user: str, rate_bps: int) -> bool:
         before = self._granted_bps.get(user, 0)
@@ -185,7 +195,7 @@ class LteCell:
         ports = {user: each.device for user, each in ap.stations.items()}
         uplinks = {user: each.uplink_device for user, each in ap.stations.items()}
         self._down = Bearers(ap.stations, ports, scheduler)
-        self._up = Bearers(ap.stations, uplinks, scheduler)
+        self._up = Bearers(ap.stations, uplinks, scheduler, is_uplink=True)
         self.queues = self._down.queues + self._up.queues
 
     def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
@@ -285,7 +295,7 @@ class WifiCell:
         and upload frames that wait at the stations. `elapsed_s` is not used.
         """
         downlink = queues[self._handle].backlog_packets
-        rates_bps = [each.rate_bps for each in self._stations.values() if each.uploads]
+        rates_bps = [each.way_bps(True) for each in self._stations.values() if each.uploads]
         uploads = waiting_uploads(self._wait_ns(), rates_bps) if rates_bps else 0
         if self._collisions:
             self._collisions.update(sum(queues[each].backlog_packets > 0 for each in self.queues))

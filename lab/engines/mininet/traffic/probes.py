@@ -16,9 +16,10 @@ from typing import Any
 from controller import units
 from controller.paths import shortest
 from lab.radio import wifi
-from lab.radio.cell import Cell, Station
+from lab.radio.cell import Cell, Station, Towards
 from lab.topologies.topology import BOTH, Direction, Interface, Link, Topology, link_delay_ns, wire
 
+TOWARDS: tuple[Towards, Towards] = ("down", "up")
 PACKETS = 100  # at most, in a burst that measures a rate
 LEAST_PACKETS, BURST_S = 25, 1.0
 EXCESS = 2  # a burst is sent at this multiple of the expected rate, so that a queue builds up
@@ -111,20 +112,29 @@ def expected_figures(
     ways = _ways(links, server)
     down_bps, up_bps = (
         min(
-            [*(way.rate_bps for way in each if way.rate_bps), *(s.rate_bps for s in stations)],
+            [
+                *(way.rate_bps for way in each if way.rate_bps),
+                *(station.way(towards).rate_bps for station in stations),
+            ],
             default=0,
         )
-        for each in ways
+        for each, towards in zip(ways, TOWARDS, strict=True)
     )
     delays_ns = [link_delay_ns(way, topology.cells)[0] for each in ways for way in each]
-    delay_ns = sum(delays_ns) + 2 * sum(station.delay_ns for station in stations)
+    of_bearers_ns = [
+        topology.bearer(*hop, towards).delay_ns or 0 for hop in hops for towards in TOWARDS
+    ]
+    delay_ns = sum(delays_ns) + sum(of_bearers_ns)
     fixed_ns = sum(wifi.fixed_ns(station) for station in stations)
     fixed_ms = units.ms_from_ns(fixed_ns) * (1 - PING_BITS / FRAME_BITS)
     in_cells_ms = sum(
-        PING_BITS / station.rate_bps * 1000 for cell, station in hops if cell.kind == "wifi"
+        PING_BITS / station.way(towards).rate_bps * 1000
+        for cell, station in hops
+        for towards in TOWARDS
+        if cell.kind == "wifi"
     )
     on_links_ms = sum(_on_link_ms(link, transmission_ns) for link in links)
-    serialisation_ms = 2 * (in_cells_ms + fixed_ms) + on_links_ms
+    serialisation_ms = in_cells_ms + 2 * fixed_ms + on_links_ms
     down_mbps, up_mbps = (
         units.scenario_mbps(each, rate_scale) or None for each in (down_bps, up_bps)
     )

@@ -23,7 +23,7 @@ reality RLC would retransmit such a block, which is one in ten thousand.
 
 from __future__ import annotations
 
-from lab.engines.sim.core import events
+from lab.engines.sim.core import events, queues
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import jit
 from lab.engines.sim.core.links import count_out, drop, forward, passes_meter
@@ -41,21 +41,48 @@ def enqueue(w: World, h: Hop, p: Packet, now_ns: int) -> None:
     """Put packet `p` into the queue of bearer `h`. If the cell's scheduler sleeps because no
     packets waited, wake the scheduler at the next TTI.
 
-    The packet is dropped if the queue is full. A downlink packet is also dropped if the meter in
-    front of the cell refuses it. The meter for uplink packets is behind the cell: see
-    `_finish_packet`.
+    The packet is dropped if the queue is full, or earlier by another kind of queue. A downlink
+    packet is also dropped if the meter in front of the cell refuses it. The meter for uplink
+    packets is behind the cell: see `_finish_packet`.
     """
     e = h.direction
-    count, size = h.queue_count, h.queue_size
-    if (e.is_uplink == 0 and not passes_meter(h, p, now_ns)) or count >= size:
+    if e.is_uplink == 0 and not passes_meter(h, p, now_ns):
         drop(w, h, p)
         return
-    h.packets[(h.queue_head + count) % size].packet = p
-    h.queue_count = count + 1
-    w.packets_in_bearers += 1
-    if e.is_awake == 0:
+    if h.has_managed == 1:
+        queues.put(w, h, h.managed, p, now_ns)
+        recount(w, h)
+    elif h.queue_count >= h.queue_size:
+        drop(w, h, p)
+        return
+    else:
+        h.packets[(h.queue_head + h.queue_count) % h.queue_size].packet = p
+        h.queue_count += 1
+        w.packets_in_bearers += 1
+    if e.is_awake == 0 and h.queue_count > 0:
         e.is_awake = 1
         events.schedule(w, (now_ns // TTI_NS + 1) * TTI_NS, e.tti)
+
+
+@jit
+def recount(w: World, h: Hop) -> None:
+    """Count what is left of a queue that may have dropped packets."""
+    count = queues.waiting(w, h.managed)
+    w.packets_in_bearers += count - h.queue_count
+    h.queue_count = count
+
+
+@jit
+def first(w: World, h: Hop, now_ns: int) -> Packet:
+    """Return the packet that bearer `h` sends next. A queue that drops when packets leave does so
+    when the first bit of one is sent."""
+    if h.has_managed == 0:
+        return h.packets[h.queue_head].packet
+    q = h.managed
+    if q.sent.first == w.no_packet:
+        q.sent.first = queues.next_packet(w, h, q, now_ns)
+        recount(w, h)
+    return q.sent.first
 
 
 @jit
@@ -137,7 +164,7 @@ def _send_block(w: World, e: Direction, h: Hop, left_ns: int, now_ns: int) -> in
     done_ns = max(h.last_out_ns, now_ns + TTI_NS + harq_ns)
     h.last_out_ns = done_ns
     while h.queue_count > 0 and free_bits > 0:
-        p = h.packets[h.queue_head].packet
+        p = first(w, h, now_ns)
         unsent_bits = p.size * 8 - h.head_sent_bits
         if unsent_bits > free_bits:
             h.head_sent_bits += free_bits
@@ -174,9 +201,15 @@ def _finish_packet(w: World, e: Direction, h: Hop, p: Packet, done_ns: int, now_
     An uplink packet is dropped if the meter behind the cell refuses it.
     """
     h.head_sent_bits = 0
-    h.queue_head = (h.queue_head + 1) % h.queue_size
-    h.queue_count -= 1
-    w.packets_in_bearers -= 1
+    if h.has_managed == 1:
+        h.managed.sent.first = w.no_packet
+        if h.managed.count == 0:
+            h.managed.idle_since_ns = now_ns
+        recount(w, h)
+    else:
+        h.queue_head = (h.queue_head + 1) % h.queue_size
+        h.queue_count -= 1
+        w.packets_in_bearers -= 1
     if e.is_uplink == 1 and not passes_meter(h, p, done_ns):
         drop(w, h, p)
         return

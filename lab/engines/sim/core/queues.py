@@ -37,7 +37,13 @@ REENTRY_INTERVALS = 16  # for so long CoDel remembers how often it had to drop
 def enter(w: World, h: Hop, p: Packet, now_ns: int) -> None:
     """Put packet `p` into the queue of link `h`, or drop it. If the link is idle, begin a
     transmission."""
-    q = h.managed
+    if put(w, h, h.managed, p, now_ns) and h.managed.sent.first == w.no_packet:
+        send_next(w, h, now_ns)
+
+
+@jit
+def put(w: World, h: Hop, q: Queue, p: Packet, now_ns: int) -> bool:
+    """Put packet `p` into the queue `q` of hop `h`, or drop it and return False."""
     p.queued_ns = now_ns
     if q.kind == at.FQ_CODEL:
         n = p.subflow.flow_hash
@@ -54,30 +60,36 @@ def enter(w: World, h: Hop, p: Packet, now_ns: int) -> None:
         else q.count < q.limit or q.sent.first == w.no_packet
     ):
         links.drop(w, h, p)
-        return
+        return False
     else:
         append(w, q, q.flows[0], p)
-    if q.sent.first == w.no_packet:
-        send_next(w, h, now_ns)
+    return True
 
 
 @jit
 def send_next(w: World, h: Hop, now_ns: int) -> None:
     """Begin the transmission of the next packet in the queue of link `h`, if there is one."""
     q = h.managed
+    p = next_packet(w, h, q, now_ns)
+    q.sent.first = p
+    if p != w.no_packet:
+        p.wire = h
+        h.busy_until_ns = now_ns + p.size * 8 * at.NS_PER_S // h.rate_bps
+        events.start_timer(w, q.sent, h.busy_until_ns)
+
+
+@jit
+def next_packet(w: World, h: Hop, q: Queue, now_ns: int) -> Packet:
+    """Take the packet out of queue `q` of hop `h` that is sent next, or no packet."""
     if q.kind == at.FQ_CODEL:
         p = take_in_turn(w, h, q, now_ns)
     elif q.kind == at.CODEL:
         p = take(w, h, q, q.flows[0], now_ns)
     else:
         p = take_first(w, q, q.flows[0])
-    q.sent.first = p
     if p == w.no_packet:
         q.idle_since_ns = now_ns
-    else:
-        p.wire = h
-        h.busy_until_ns = now_ns + p.size * 8 * at.NS_PER_S // h.rate_bps
-        events.start_timer(w, q.sent, h.busy_until_ns)
+    return p
 
 
 @jit

@@ -151,7 +151,8 @@ class Hop:
     head_sent_bits: int  # of the first packet
     airtime_ns: int  # in this TTI
     mean_airtime: int  # see `lte`
-    managed: Queue  # of a MANAGED link
+    managed: Queue  # of a MANAGED link, or of a bearer
+    has_managed: int  # LTE: the bearer has this queue instead of `packets`
     contender: Contender  # DCF: who sends
     symbol_microbits: int  # DCF: bits in an OFDM symbol, in millionths
     answer_ns: int  # DCF: SIFS and acknowledgement of a frame,
