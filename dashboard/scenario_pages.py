@@ -13,7 +13,8 @@ from pydantic import BaseModel
 
 from dashboard import flips
 from lab.scenario import catalogue, loading, schema, yaml_text
-from lab.scenario.schema import Multipath, Scenario
+from lab.scenario.interfaces import endpoint_of, switchable
+from lab.scenario.schema import Endpoint, Limits, Multipath, Scenario
 from lab.topologies import nodes_and_links
 
 Row = dict[str, Any]  # a JSON object of the catalogue
@@ -40,6 +41,8 @@ GROUPS = {  # by the first word of a scenario's `paper`
     ),
 }
 KEYS_OF_A_RUN = ("duration_s", "sample_interval_s", "rate_scale")  # that a grid can vary
+FLAGS_OF_USERS = ("subflow", "subflow fullmesh", "backup", "backup fullmesh", "")  # as `ip mptcp`
+FLAGS_OF_SERVERS = ("", "signal", "signal backup")
 PLAIN = ("number", "integer", "boolean")  # types; a text can vary if it has choices
 ASKED = (
     "Questions people asked",
@@ -91,8 +94,8 @@ def choices(name: str) -> Row:
 
     For each strategy, `unfit` says why the strategy could never act in this network. It is empty if
     the strategy could act. `meant` has the strategies that the scenario is about. `traffic` has the
-    transfers of the scenario, so that a form can add one
-    for a new user.
+    transfers of the scenario, so that a form can add one for a new user. `endpoints` and `limits`
+    are the interfaces of hosts with several ones, and the limits of a connection.
     """
     scenario = loading.load(name)
     unfit = schema.why_unfit(scenario.network)
@@ -104,6 +107,8 @@ def choices(name: str) -> Row:
         "engines": catalogue.engine_rows(),
         "cc": [row["name"] for row in catalogue.congestion_control_rows()],
         "topology": topology_parameters(scenario),
+        "endpoints": endpoint_rows(scenario),
+        "limits": limit_rows(scenario.multipath),
         "keys": varied_keys(scenario, yaml_text.read(loading.find(name))),
         "traffic": [
             each.model_dump(mode="json", exclude_defaults=True) for each in scenario.traffic
@@ -133,6 +138,47 @@ def topology_parameters(scenario: Scenario) -> list[Row]:
         if row["name"] in type(params).model_fields
         and (row["choices"] or row["type"] in ("number", "integer", "boolean", "array"))
     ]
+
+
+def endpoint_rows(scenario: Scenario) -> list[Row]:
+    """Return a row for each interface that can have an entry in `multipath.endpoints`: the flags
+    that it has, `usual`, those without an entry, and `choices`. The first interface of a user opens
+    the connections, so it has no choice without flags. `fullmesh` is a choice if a server can
+    announce an address."""
+    rows = []
+    is_meshed = any(host not in scenario.network.users for host, _ in switchable(scenario))
+    first = dict(reversed(switchable(scenario)))
+    for (host, name), each in switchable(scenario).items():
+        is_user = host in scenario.network.users
+        said = endpoint_of(scenario.multipath, each)
+        usual = "subflow" if is_user else ""
+        choices = FLAGS_OF_USERS if is_user else FLAGS_OF_SERVERS
+        flags = _flags(said) if said else usual
+        found = [
+            option
+            for option in choices
+            if (option or not is_user or first[host] != name)
+            and (is_meshed or "fullmesh" not in option or option == flags)
+        ]
+        rows.append(
+            {"host": host, "interface": name, "link": each.link, "flags": flags, "usual": usual}
+            | {"choices": found}
+        )
+    return rows
+
+
+def _flags(endpoint: Endpoint) -> str:
+    """Return the flags of an endpoint in the order of the choices of the form."""
+    if "signal" in endpoint.flags:
+        return "signal backup" if "backup" in endpoint.flags else "signal"
+    if endpoint.role == "none":
+        return ""
+    return endpoint.role + (" fullmesh" if endpoint.is_fullmesh else "")
+
+
+def limit_rows(multipath: Multipath) -> list[Row]:
+    values = multipath.limits.model_dump()
+    return [row | {"value": values[row["name"]]} for row in schema.described(Limits)]
 
 
 def varied_keys(scenario: Scenario, raw: Row) -> list[Row]:

@@ -1,11 +1,12 @@
 // The form that starts a run.
 import { $, api, data, element, toast } from "./app.js";
+import { EndpointsForm } from "./endpoints_form.js";
 import { bounds, grouped, input, option, typed, words } from "./fields.js";
 import { Several } from "./several.js";
 import { Beside } from "./start_beside.js";
 import { TopologyForm } from "./topology_form.js";
 
-const { scenario, strategies, meant, engines, cc, topology, traffic } = data("about");
+const { scenario, strategies, meant, engines, cc, topology, traffic, endpoints, limits } = data("about");
 
 function fillStrategies() {
   const made = (name) => {
@@ -95,7 +96,7 @@ function request() {
   };
   if (engine.real_time) body.vm = $("vm").checked;
   else body.speed = $("speed").value === "max" ? "max" : Number($("speed").value);
-  Object.assign(body.set, form.settings());
+  Object.assign(body.set, form.settings(), endpointsForm.settings());
   return body;
 }
 
@@ -130,6 +131,8 @@ const form = new TopologyForm({
   params: topology,
   traffic,
 });
+$("endpoints-box").hidden = !endpoints.length;
+const endpointsForm = new EndpointsForm({ box: $("endpoints"), endpoints, limits });
 const several = new Several(data("about"), request);
 new Beside(data("about"), request, async (path, body, before = () => null) => {
   try {

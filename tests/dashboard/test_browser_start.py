@@ -36,6 +36,23 @@ def test_a_form_that_nobody_touched_starts_the_scenario_as_it_is(page, address, 
     assert [each["set"] for each in sent] == [{}]
 
 
+def test_endpoints_and_limits_are_part_of_the_request(page, address):  # noqa: F811
+    page.goto(f"{address}/scenarios/testbed_wifi_lte")
+    page.click("#endpoints-box summary")
+    assert not serious_faults(page)
+    page.select_option("#endpoint-ue2-lte0", "backup")
+    page.fill("#limit-subflows", "1")
+    page.select_option("#engine", "testbed")
+    with page.expect_request(lambda each: each.method == "POST") as sent:
+        page.click("#start-button")
+    settings = sent.value.post_data_json["set"]
+    assert settings["multipath.endpoints"] == [
+        {"host": "ue2", "interface": "lte0", "flags": ["backup"]}
+    ]
+    assert settings["multipath.limits.subflows"] == 1
+    assert "multipath.limits.add_addr_accepted" not in settings
+
+
 def test_lists_of_the_topology_are_edited_and_the_drawing_follows(page, address):  # noqa: F811
     page.goto(f"{address}/scenarios/testbed_wifi_lte")
     until(page, lambda: drawn(page, "ue4"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dashboard.scenario_pages import choices, topology_parameters
+from dashboard.scenario_pages import choices, endpoint_rows, topology_parameters
 from lab.scenario import loading
 
 
@@ -26,3 +26,40 @@ def test_a_grid_can_vary_a_queue_and_one_direction(tmp_path):
     assert known["topology.paths.1.queue.kind"]["choices"][1] == "codel"
     assert known["topology.paths.2.up.rate_mbps"]["value"] is None
     assert known["multipath.ecn"]["value"] is False
+
+
+def test_interfaces_have_choices_of_what_they_are_for(tmp_path):
+    topology = {
+        "kind": "nodes_and_links",
+        "users": [{"id": "ue1"}],
+        "servers": [{"id": "srv1"}],
+        "switches": ["s1", "s2"],
+        "links": [
+            *({"a": each, "b": "ue1", "rate_mbps": 5} for each in ("s1", "s2")),
+            *({"a": "srv1", "b": each, "rate_mbps": 5} for each in ("s1", "s2")),
+            {"a": "s1", "b": "s2"},
+        ],
+    }
+    ends = [
+        {"host": "ue1", "interface": "eth2", "flags": ["fullmesh", "backup"]},
+        {"host": "srv1", "interface": "eth2", "flags": ["backup", "signal"]},
+    ]
+    data = {"name": "own", "title": "Own", "topology": topology, "traffic": [{"user": "ue1"}]}
+    scenario = loading.from_data(data | {"multipath": {"endpoints": ends}}, "own.yaml")
+    first, second, server = endpoint_rows(scenario)
+    assert (first["flags"], second["flags"]) == ("subflow", "backup fullmesh")
+    assert (server["host"], server["flags"]) == ("srv1", "signal backup")
+    assert "" not in first["choices"]
+    assert "" in second["choices"]
+    for row in (first, second, server):
+        for flags in row["choices"]:
+            one = {"host": row["host"], "interface": row["interface"], "flags": flags.split()}
+            if flags != row["usual"]:  # the form leaves these out
+                loading.from_data(data | {"multipath": {"endpoints": [one]}}, "own.yaml")
+
+
+def test_a_single_address_of_a_server_has_no_mesh_and_limits_have_bounds():
+    about = choices("testbed_wifi_lte")
+    assert all("fullmesh" not in str(each["choices"]) for each in about["endpoints"])
+    limits = [(each["name"], each["value"], each["maximum"]) for each in about["limits"]]
+    assert limits == [("subflows", None, 8), ("add_addr_accepted", 8, 8)]
