@@ -92,7 +92,10 @@ def _wrong_flags(endpoint: schema.Endpoint, is_user: bool, own: list[str]) -> st
     """Return why the flags are not for such an interface, or ""."""
     flags = endpoint.flags
     if is_user and "signal" in flags:
-        return "signal is for servers; the addresses of a user open subflows themselves"
+        return (
+            "signal is for servers: a user's addresses open subflows themselves, and nobody "
+            "connects to them. Choose subflow or backup"
+        )
     if not is_user and ("signal" not in flags or {*flags} - {"signal", "backup"}):
         return f"{endpoint.host} is a server, which opens no subflows: choose signal, with backup"
     if is_user and not flags and endpoint.interface == own[0]:

@@ -31,14 +31,15 @@ from lab.engines.mininet.kernel import shaping
 from lab.engines.mininet.kernel.cell_maps import PINS
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger, write_secret
+from lab.engines.mininet.network import joins
 from lab.engines.mininet.network.links import has_shape, uplink_device
 from lab.engines.mininet.network.network import Network
-from lab.engines.mininet.programs import userspace_path_manager
 from lab.engines.mininet.programs.ap_agent import AccessPoint, Station, apply_change
 from lab.engines.mininet.programs.host_agent import HostSettings, Settings
 from lab.errors import LabError
 from lab.radio import cell as radio_cell
 from lab.radio.cell import Cell
+from lab.scenario.schema import Multipath
 from lab.topologies.topology import Interface, Topology, Trunk, Wiring, radio_port
 
 AP_AGENT = "lab.engines.mininet.programs.ap_agent"
@@ -344,6 +345,7 @@ def settings_of(
     topology: Topology,
     wiring: Wiring,
     network: Network,
+    multipath: Multipath,
     key: str,
     *,
     uploaders: Container[str],
@@ -358,14 +360,14 @@ def settings_of(
     eBPF map that holds a rate limit for each subflow; it is None if subflows are limited by pacing
     rates instead.
     """
-    userspace = userspace_path_manager.hosts_that_need_it(topology, wiring)
+    userspace = joins.hosts_that_need_it(topology, wiring, multipath)
     hosts = {}
     sending = [user for user in topology.users if user in uploaders]
     controlled = dict.fromkeys((*topology.multipath, *sending, *topology.ids("server")))
     for host in controlled:
         is_user = host in topology.multipath
         own = wiring.of(host) if is_user else ()
-        further = userspace_path_manager.further_addresses(wiring, host) if own else []
+        opened = joins.joins(topology, wiring, multipath, host) if own else []
         hosts[host] = HostSettings(
             pid=network.pid(host),
             endpoints=is_user,
@@ -375,7 +377,7 @@ def settings_of(
                 for address in (each.address, *each.further)
             },
             paced=pacing_lines(topology, wiring.of(host)) if expected is None else [],
-            opens=further if host in userspace else None,
+            opens=opened if host in userspace else None,
         )
     at_least_s, at_most_s = REPORT_PERIOD_S
     period_s = min(at_most_s, max(at_least_s, interval_s / PERIODS_PER_STEP))

@@ -163,6 +163,7 @@ class EmulatedNetwork:
             self.topology,
             self.wiring,
             self.network,
+            self.scenario.multipath,
             KEY.read_text(),
             uploaders=self.users_of("up") - self.users_of("down"),
             interval_s=self.scenario.strategy.params["interval_s"],

@@ -26,8 +26,7 @@ from lab.engines.mininet.emulated_network import KEY, STATE, EmulatedNetwork
 from lab.engines.mininet.install import doctor
 from lab.engines.mininet.machine import lock, shell, vm_kernel
 from lab.engines.mininet.mobility import Mobility
-from lab.engines.mininet.network import real_medium, wifi
-from lab.engines.mininet.programs import userspace_path_manager
+from lab.engines.mininet.network import joins, real_medium, wifi
 from lab.engines.mininet.supervision import Supervision
 from lab.engines.mininet.telemetry import Telemetry
 from lab.engines.mininet.traffic import probes
@@ -39,7 +38,7 @@ from lab.run.captured import SWITCH_PORTS
 from lab.run.engine import Answer, Engine, Reported
 from lab.run.recorder import Recorder
 from lab.run.report import Report, mptcp_verdict
-from lab.scenario import subflows, targets
+from lab.scenario import targets
 from lab.scenario.engine_table import refuse
 from lab.scenario.interfaces import Interfaces, SetEndpoint, SetInterfaceUp
 from lab.scenario.loading import check_workloads
@@ -70,9 +69,6 @@ class MininetEngine(Engine):
         for event in scenario.events:
             if event.target.startswith(("iface.", "endpoint.")):
                 _check_kernel_opens_subflows(scenario, event.target.split(".")[1])
-        for each in scenario.multipath.endpoints:
-            _check_kernel_opens_subflows(scenario, each.host)
-        _check_limits(scenario)
         check_workloads(scenario, MOST_FLOWS, "engine 'mininet'")
 
     @classmethod
@@ -391,33 +387,12 @@ def _check_kernel_opens_subflows(scenario: Scenario, user: str) -> None:
     """Raise `RequestError` if the path manager of this lab opens the subflows of a user: it opens
     them at the start of a connection only."""
     topology = scenario.network
-    if user in userspace_path_manager.hosts_that_need_it(topology, wire(topology)):
-        most = userspace_path_manager.MAX_SUBFLOWS + 1
+    if user in joins.hosts_that_need_it(topology, wire(topology), scenario.multipath):
+        most = joins.MAX_SUBFLOWS + 1
         raise RequestError(
             f"interfaces of {user} on engine 'mininet': with more than {most} subflows, {user} "
             "opens none anew. Choose --engine sim, or fewer subflows"
         )
-
-
-def _check_limits(scenario: Scenario) -> None:
-    """Raise `RequestError` if the kernel's path manager would not open the subflows of a user: too
-    many, or with limits that the path manager of this lab does not have."""
-    topology, wiring, multipath = scenario.network, wire(scenario.network), scenario.multipath
-    most = userspace_path_manager.MAX_SUBFLOWS
-    by_lab = userspace_path_manager.hosts_that_need_it(topology, wiring)
-    for user in topology.multipath:
-        if user in by_lab and multipath.limits.subflows is not None:
-            raise RequestError(
-                f"multipath.limits.subflows on engine 'mininet': {user} has more than {most + 1} "
-                "addresses, and the lab opens all its subflows. Leave limits out"
-            )
-        opened = subflows.count(topology, wiring, multipath, user) - 1
-        if user not in by_lab and opened > most:
-            raise RequestError(
-                f"multipath.endpoints on engine 'mininet': {user} would open {opened} subflows "
-                f"beyond its first, and the kernel opens {most}. Write multipath: "
-                f"{{limits: {{subflows: {most}}}}}, or announce fewer addresses"
-            )
 
 
 def _told(line: Line) -> Answer | Reported | None:

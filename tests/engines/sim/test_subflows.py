@@ -7,7 +7,9 @@ import yaml
 
 from lab.engines.mininet.engine import MininetEngine
 from lab.engines.mininet.export import script as export
+from lab.engines.mininet.network.joins import joins
 from lab.engines.sim.core import state as at
+from lab.engines.sim.engine import SimEngine
 from lab.errors import RequestError
 from lab.scenario import loading, subflows, targets
 from lab.topologies.topology import wire
@@ -170,12 +172,19 @@ def test_servers_have_no_targets_but_their_further_interfaces():
     assert names == {"iface.srv1.eth2.up"}
 
 
-def test_what_the_kernel_cannot_open_is_refused_before_the_start():
+def test_a_mesh_that_the_kernel_cannot_open_is_admitted_by_both_engines():
     mesh = [end("ue1", n, "fullmesh") for n in (1, 2, 3, 4)]
     ends = [*mesh, *(end("srv1", n, "signal") for n in (2, 3, 4))]
-    with pytest.raises(RequestError, match=r"ue1 would open 15 subflows .* and the kernel opens 8"):
-        MininetEngine.check(both_sides(ends, interfaces=4))
-    MininetEngine.check(both_sides(ends, {"subflows": 8}, interfaces=4))
+    scenario = both_sides(ends, interfaces=4)
+    for engine in (SimEngine, MininetEngine):
+        engine.check(scenario)
+    wiring = wire(scenario.network)
+    opened = joins(scenario.network, wiring, scenario.multipath, "ue1")
+    plan = subflows.planned(scenario.network, wiring, scenario.multipath, "ue1")
+    assert [(each.address, each.server) for each in opened] == [
+        (each.address, each.server.address) for each in plan
+    ]
+    assert len(opened) == 16
 
 
 def test_limits_are_part_of_the_experiment_only_if_they_are_written():

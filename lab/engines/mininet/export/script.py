@@ -18,7 +18,7 @@ from controller import units
 from lab import extensions
 from lab.engines.mininet.kernel.path_manager import ENDPOINT_FLAGS
 from lab.engines.mininet.machine import upstreams
-from lab.engines.mininet.programs import userspace_path_manager
+from lab.engines.mininet.network import joins
 from lab.errors import LabError, RequestError
 from lab.radio.cell import Cell
 from lab.scenario import engine_table
@@ -109,8 +109,8 @@ def refuse(scenario: Scenario, wiring: Wiring) -> None:
         reason = "a user has two radios"
     elif any(len(wiring.of(server)) > 1 for server in topology.ids("server")):
         reason = "a server has several interfaces, which announce their addresses"
-    elif userspace_path_manager.hosts_that_need_it(topology, wiring):
-        most = userspace_path_manager.MAX_SUBFLOWS + 1
+    elif joins.hosts_that_need_it(topology, wiring, scenario.multipath):
+        most = joins.MAX_SUBFLOWS + 1
         reason = f"its users have more than {most} subflows, which need this lab's own path manager"
     if reason:
         engine = "sim" if reason == _of_multipath(scenario) else "mininet"

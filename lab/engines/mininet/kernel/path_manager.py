@@ -86,13 +86,18 @@ class PathManager:
         flags = attribute(FLAGS, struct.pack("=I", BACKUP if backup else 0))
         self._family.request(SET_FLAGS, attribute(NESTED | ADDRESS, _address(address) + flags))
 
-    def create(self, token: int, local: str, ident: int, server: Endpoint) -> None:
+    def create(
+        self, token: int, local: str, ident: int, server: Endpoint, is_backup: bool = False
+    ) -> None:
         """Open a further subflow of a connection, from the local address `local` to `server`.
 
-        `token` is the token of the MPTCP connection. `ident` is the MPTCP address ID of `local`.
+        `token` is the token of the MPTCP connection. `ident` is the MPTCP address ID of `local`; it
+        is 0 for the address with which the connection was opened (since Linux 6.10).
         Raises `LabError` if the kernel refuses.
         """
         own = _address(local) + attribute(ADDRESS_ID, bytes([ident]))
+        if is_backup:
+            own += attribute(FLAGS, struct.pack("=I", BACKUP))
         self._family.request(CREATE_SUBFLOW, _ends(token, own, server))
 
     def set_subflow_backup(self, token: int, local: str, remote: Endpoint, backup: bool) -> None:

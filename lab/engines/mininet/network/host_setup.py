@@ -21,7 +21,7 @@ from pathlib import Path
 from lab.engines.mininet.kernel.path_manager import ENDPOINT_FLAGS, PathManager
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.programs.userspace_path_manager import MAX_SUBFLOWS
+from lab.engines.mininet.network.joins import MAX_SUBFLOWS
 from lab.errors import LabError
 from lab.scenario.interfaces import endpoint_of
 from lab.scenario.schema import Multipath, Role

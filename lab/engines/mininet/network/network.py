@@ -22,7 +22,7 @@ from typing import Any
 from lab.engines.mininet.kernel import netlink, shaping
 from lab.engines.mininet.machine import open_vswitch, shell
 from lab.engines.mininet.machine.ledger import Ledger
-from lab.engines.mininet.network import host_setup, wifi
+from lab.engines.mininet.network import host_setup, joins, wifi
 from lab.engines.mininet.network.host_setup import KeptNamespaces
 from lab.engines.mininet.network.real_medium import RealMedium
 from lab.engines.mininet.network.wifi import Target
@@ -302,7 +302,7 @@ class Network:
         endpoints. A path manager in user space then opens its subflows.
         """
         interfaces, multipath = self.wiring.of(host), host in self.topology.multipath
-        userspace = host in userspace_path_manager.hosts_that_need_it(self.topology, self.wiring)
+        userspace = host in joins.hosts_that_need_it(self.topology, self.wiring, self._multipath)
         lines = [
             line
             for each in interfaces

@@ -45,7 +45,7 @@ from lab.engines.mininet.kernel.path_manager import PathManager
 from lab.engines.mininet.kernel.subflow_rates import Endpoint, ExpectedRates, Pacing
 from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.engines.mininet.machine import shell
-from lab.engines.mininet.programs.userspace_path_manager import UserspacePathManager
+from lab.engines.mininet.programs.userspace_path_manager import Join, UserspacePathManager
 from lab.errors import LabError
 
 
@@ -59,15 +59,14 @@ class HostSettings:
       address; the agent reports the random loss that is configured at these interfaces
     - `paced`: `tc` lines that prepare the interfaces of the host for pacing; empty if subflows are
       limited by the window
-    - `opens`: addresses from which a path manager in user space opens subflows; None if the kernel
-      opens the subflows
+    - `opens`: the subflows that a path manager in user space opens; None if the kernel opens them
     """
 
     pid: int
     endpoints: bool
     loss: Mapping[str, list[str]]
     paced: list[str] = field(default_factory=list)
-    opens: list[str] | None = None
+    opens: list[Join] | None = None
 
 
 class ControlledHost:
@@ -179,10 +178,10 @@ class ControlledHost:
         shell.journal_command([*self._inside(), *argv])
         manager.set_subflow_backup(subflow.token, address, subflow.destination, backup)
 
-    def _userspace_manager(self, addresses: list[str]) -> UserspacePathManager:
+    def _userspace_manager(self, joins: list[Join]) -> UserspacePathManager:
         assert self._manager is not None
         manager, pid = self._manager, self._settings.pid
-        return netlink.inside(pid, lambda: UserspacePathManager(pid, manager, addresses))
+        return netlink.inside(pid, lambda: UserspacePathManager(pid, manager, joins))
 
     def _state(self, subflow: TcpSocket) -> SubflowState:
         rate_bps = self._limits.rate_bps(subflow)
@@ -245,7 +244,10 @@ class Settings:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Settings:
-        hosts = {name: HostSettings(**each) for name, each in data["hosts"].items()}
+        hosts = {}
+        for name, each in data["hosts"].items():
+            opens = each["opens"] and [Join(**join) for join in each["opens"]]
+            hosts[name] = HostSettings(**{**each, "opens": opens})
         address, port = data["controller"]
         pins, expected = Path(data["pins"]), data["expected"] and Path(data["expected"])
         return cls((address, port), data["key"], data["period_s"], pins, hosts, expected)

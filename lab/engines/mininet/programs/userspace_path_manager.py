@@ -4,37 +4,30 @@ With the setting net.mptcp.pm_type=1, the kernel does not open subflows itself.
 
 1) The path manager listens to the kernel's MPTCP events in both hosts of a connection. The kernel
 of a host without a listener accepts no further subflows. 2) When a connection of its host is
-established, it opens a subflow from each further address.
+established, it opens its other subflows.
 """
 
 from __future__ import annotations
 
-from lab.engines.mininet.kernel.path_manager import PathManager, established
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lab.engines.mininet.kernel.path_manager import Established, PathManager, established
 from lab.engines.mininet.machine import shell
 from lab.errors import LabError
-from lab.topologies.topology import Topology, Wiring
 
-MAX_SUBFLOWS = 8  # what the kernel's own path manager allows beyond the first
 SETTING = {"net.mptcp.pm_type": "1"}
 
 
-def hosts_that_need_it(topology: Topology, wiring: Wiring) -> frozenset[str]:
-    """Return the hosts that need a path manager in user space.
+@dataclass(frozen=True)
+class Join:
+    """A subflow between `address` of a user and an address of its server. `ident` is the MPTCP
+    address ID of `address`."""
 
-    These are the users with more than `MAX_SUBFLOWS` addresses beyond the first, and their servers.
-    """
-    users = [
-        user for user in topology.multipath if len(further_addresses(wiring, user)) > MAX_SUBFLOWS
-    ]
-    return frozenset([*users, *map(topology.server_of, users)])
-
-
-def further_addresses(wiring: Wiring, user: str) -> list[str]:
-    """Return all addresses of a user except the first address.
-
-    The user opens its connections from the first address.
-    """
-    return [address for each in wiring.of(user) for address in (each.address, *each.further)][1:]
+    address: str
+    ident: int
+    server: str
+    is_backup: bool = False
 
 
 class UserspacePathManager:
@@ -43,13 +36,14 @@ class UserspacePathManager:
     This is the namespace of the thread that creates the object.
     """
 
-    def __init__(self, pid: int, manager: PathManager, addresses: list[str]) -> None:
+    def __init__(self, pid: int, manager: PathManager, joins: Sequence[Join]) -> None:
         """Start to listen for new connections.
 
-        Subflows are opened from `addresses`; the list is empty on a server. `pid` is a process in
-        the host, and only serves to record the equivalent shell commands.
+        `joins` are the subflows of each connection, that included with which it opens; the list is
+        empty on a server. `pid` is a process in the host, and only serves to record the equivalent
+        shell commands.
         """
-        self._pid, self._manager, self._addresses = pid, manager, addresses
+        self._pid, self._manager, self._joins = pid, manager, joins
         self._listener = manager.listen()  # 1
 
     def fileno(self) -> int:
@@ -66,15 +60,23 @@ class UserspacePathManager:
         """
         refused = []
         for connection in established(self._listener.messages()):
-            for ident, address in enumerate(self._addresses, 1):  # 2
+            for place, join in enumerate(self._joins):  # 2
                 try:
-                    self._open(connection.token, address, ident, connection.server)
+                    self._open(connection, join, is_first=place == 0)
                 except LabError as problem:
-                    refused.append(f"open a subflow from {address}: {problem}")
+                    ends = f"{join.address} to {join.server}"
+                    refused.append(f"open a subflow from {ends}: {problem}")
         return refused
 
-    def _open(self, token: int, address: str, ident: int, server: tuple[str, int]) -> None:
-        argv = ["mnexec", "-a", str(self._pid), "pm_nl_ctl", "csf"]  # the kernel's own tool for it
-        argv += ["lip", address, "lid", str(ident), "rip", server[0], "rport", str(server[1])]
-        shell.journal_command([*argv, "token", str(token)])
-        self._manager.create(token, address, ident, server)
+    def _open(self, connection: Established, join: Join, is_first: bool) -> None:
+        token, server = connection.token, (join.server, connection.server[1])
+        ends = ["rip", server[0], "rport", str(server[1]), "token", str(token)]
+        tool = ["mnexec", "-a", str(self._pid), "pm_nl_ctl"]  # the kernel's own tool for it
+        if not is_first:
+            local = ["lip", join.address, "lid", str(join.ident)]
+            shell.journal_command([*tool, "csf", *local, *ends])
+            self._manager.create(token, join.address, join.ident, server, join.is_backup)
+        if join.is_backup:
+            shell.journal_command([*tool, "set", join.address, "flags", "backup", *ends])
+        if join.is_backup and is_first:
+            self._manager.set_subflow_backup(token, join.address, server, True)
