@@ -143,6 +143,7 @@ def _links(scenario: Scenario) -> dict[str, Any]:
     } | {
         cell.ap: {
             each.user: {"rate_mbps": units.mbps_from_bps(each.rate_bps) / scale}
+            | ({} if each.up_bps is None else {"up_mbps": units.mbps_from_bps(each.up_bps) / scale})
             for each in cell.stations
         }
         for cell in network.cells
