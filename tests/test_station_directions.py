@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -21,7 +22,8 @@ from lab.run.traces import TracedChanges
 from lab.scenario import loading, targets
 from lab.scenario.targets import SetStationRate
 from lab.topologies.alone import paths_alone
-from lab.topologies.topology import wire
+from lab.topologies.checks import checked
+from lab.topologies.topology import Bearer, OneWay, wire
 
 KINDS = ("wifi_lte", "campus")
 
@@ -193,3 +195,25 @@ def test_what_a_path_carries_alone_is_that_of_its_direction(tmp_path, near):
     assert (expected.rate_mbps, expected.up_mbps) == (8, 2)
     if near == "lte":
         assert expected.rtt_ms == pytest.approx(80, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"bearers": (Bearer("wifi1", "ue1", "up", OneWay()),)}, "stations of LTE cells are ue1"),
+        ({"bearers": (Bearer("lte1", "ue2", "up", OneWay()),)}, "bearer of 'ue2' at 'lte1'"),
+    ],
+)
+def test_a_bearer_of_no_station_is_refused(tmp_path, change, message):
+    network = loaded(tmp_path, near="lte", lte_mbps=5).network
+    assert checked(network) is network
+    with pytest.raises(RequestError, match=message):
+        checked(replace(network, **change))
+
+
+def test_a_rate_of_uploads_that_no_packet_fits_in_is_refused(tmp_path):
+    network = loaded(tmp_path, near="lte", lte_mbps=5).network
+    (cell,) = (each for each in network.cells if each.stations)
+    slow = replace(cell, stations=(cell.stations[0].with_rate(50, ["up"]),))
+    with pytest.raises(RequestError, match="less than"):
+        checked(replace(network, cells=(slow,)))

@@ -15,7 +15,7 @@ ADDRESSES = 250  # of a subnet
 def checked(topology: Topology) -> Topology:
     """Return the topology unchanged. Raise `RequestError` with the first problem if the engines
     cannot build it."""
-    for find in (_nodes, _links, _jitter, _cells, _rates, _users, _servers):
+    for find in (_nodes, _links, _jitter, _cells, _bearers, _rates, _users, _servers):
         for problem in find(topology):
             raise RequestError(f"topology {topology.name}: {problem}")
     return topology
@@ -78,6 +78,19 @@ def _cells(topology: Topology) -> Iterator[str]:
             yield f"a station of '{cell.ap}' has a delay, but {rule}"
 
 
+def _bearers(topology: Topology) -> Iterator[str]:
+    places = [
+        (cell.ap, each.user)
+        for cell in topology.cells
+        for each in cell.stations
+        if cell.kind == "lte"
+    ]
+    for each in topology.bearers:
+        if (each.ap, each.user) not in places:
+            known = ", ".join(f"{user} at {ap}" for ap, user in places) or "none"
+            yield f"bearer of '{each.user}' at '{each.ap}': stations of LTE cells are {known}"
+
+
 def _rates(topology: Topology) -> Iterator[str]:
     rates = {
         f"link '{link.id}'": link.way(side).rate_bps
@@ -85,7 +98,7 @@ def _rates(topology: Topology) -> Iterator[str]:
         for link in topology.links
     }
     rates |= {
-        f"user '{each.user}' at '{cell.ap}'": each.rate_bps
+        f"user '{each.user}' at '{cell.ap}'": min(each.rate_bps, each.way("up").rate_bps)
         for cell in topology.cells
         for each in cell.stations
     }

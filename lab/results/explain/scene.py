@@ -195,13 +195,18 @@ class Scene:
     def station_mbps(self, ap: str, user: str, t: float) -> float | None:
         """Return the rate in Mb/s that a user would get alone at an access point just before `t`.
 
-        The result is None if the user has no fixed rate there, or was put somewhere else.
+        The result is None if the user has no fixed rate there, has one for each direction, or was
+        put somewhere else.
         """
         if self.value(f"user.{user}.position", None, t) is not None:
             return None
         for cell in self.network.cells:
             for each in cell.stations:
                 if (cell.ap, each.user) == (ap, user):
+                    ways = (f"cell.{ap}.{user}.{way}.rate_mbps" for way in ("up", "down"))
+                    own = [self.value(way, None, t) for way in ways]
+                    if each.up_bps is not None or own != [None, None]:
+                        return None
                     first = scenario_mbps(each.rate_bps, self.scenario.rate_scale)
                     return float(self.value(f"cell.{ap}.{user}.rate_mbps", first, t))
         return None
