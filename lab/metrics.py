@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from lab import user_file
+from lab import noticed, user_file
 from lab.errors import LabError, RequestError, unknown
 from lab.frame import Frame
 from lab.summaries import convergence_s, jain, mean, sd
@@ -94,7 +94,6 @@ SECTIONS: dict[Owner, str] = {
 ID = "ID"  # stands for the name of an access point, link, user or subflow
 RATE = "Mb/s"
 DIGITS = 6  # of a number that is computed from samples
-FLOWS, VIDEO = "flows", "video"  # sections of result.json about what people wait for and see
 Numbers = Mapping[str, float | None]
 
 
@@ -201,10 +200,10 @@ class Metric:
         return self.meaning if self.summary or self.read else f"The mean of `{self.path}`."
 
     def is_in(self, result: Mapping[str, Any]) -> bool:
-        """Return whether a result.json has the section of the number. Only runs with transfers have
-        `flows`, and only those with videos `video`."""
+        """Return whether a result.json has the section of the number: not every run has what
+        people notice."""
         section = self.number.partition(".")[0]
-        return section not in (FLOWS, VIDEO) or section in result
+        return section not in noticed.SECTIONS or section in result
 
     def over(self, samples: Samples, owner: str) -> float | None:
         """Return the number of one owner in result.json, rounded; None if it was not measured."""
@@ -567,21 +566,18 @@ BUILT_IN: tuple[Metric, ...] = (
 )
 
 
-def _of_transfers(key: str, label: str, unit: str, meaning: str) -> Metric:
-    return _of_section(FLOWS, key, label, unit, meaning, -1)
-
-
-def _of_section(section: str, key: str, label: str, unit: str, meaning: str, better: int) -> Metric:
+def _noticed(row: noticed.Row) -> Metric:
+    name = f"{row.section}.{row.key}"
     return Metric(
         of="run",
-        name=f"{section}.{key}",
-        label=label,
-        unit=unit,
-        meaning=meaning,
+        name=name,
+        label=row.label,
+        unit=row.unit,
+        meaning=row.meaning,
         sampled=False,
-        number=f"{section}.{key}",
-        read=lambda result: _inner(result[section], key),
-        better=better,
+        number=name,
+        read=lambda result: _inner(result[row.section], row.key),
+        better=row.better,
     )
 
 
@@ -592,41 +588,7 @@ def _inner(section: Mapping[str, Any], key: str) -> float | None:
     return section.get(last)
 
 
-COMPLETION = "Half / 95 % / 99 % of the transfers that were complete took at most this time."
-SLOWDOWN = (
-    "Half / 99 % of the complete transfers had at most this slowdown: the completion time over "
-    "the time that the user's fastest path would have taken alone."
-)
-BUILT_IN += (
-    *(
-        _of_transfers(f"fct_p{p}_s", f"completion time, {p} % within", "s", COMPLETION)
-        for p in (50, 95, 99)
-    ),
-    *(_of_transfers(f"slowdown_p{p}", f"slowdown, {p} % at most", "", SLOWDOWN) for p in (50, 99)),
-    *(
-        _of_transfers(
-            f"by_size.{size}.slowdown_p99",
-            f"slowdown of transfers {words}, 99 % at most",
-            "",
-            "The same of one class of sizes: up to 100 kB, up to 10 MB, and larger.",
-        )
-        for size, words in zip(
-            ("small", "medium", "large"),
-            ("up to 100 kB", "up to 10 MB", "above 10 MB"),
-            strict=True,
-        )
-    ),
-    *(
-        _of_section(VIDEO, key, label, unit, meaning, better)
-        for key, label, unit, better, meaning in (
-            ("bitrate_mbps", "videos: bitrate", RATE, 1, "The mean bitrate of a video's chunks."),
-            ("startup_s", "videos: time until they play", "s", -1, "Until a chunk is there."),
-            ("stalls", "videos: pauses", "", -1, "How often a video stood still."),
-            ("stall_s", "videos: time they stood still", "s", -1, "How long a video stood still."),
-            ("switches", "videos: changes of the bitrate", "", -1, "Between two of its chunks."),
-        )
-    ),
-)
+BUILT_IN += tuple(map(_noticed, noticed.rows()))
 
 
 # Metrics in users' files

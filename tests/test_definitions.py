@@ -13,6 +13,7 @@ import pytest
 
 from lab import metrics
 from lab.frame import ApSample, LinkSample, SubflowSample, UserSample
+from lab.run import calls
 from lab.run import result as result_json
 from lab.run.reading import SEAL, SEALED
 from lab.run.report import ConnectionReport, MptcpVerdict, Report, SubflowReport, VideoReport
@@ -166,6 +167,7 @@ def test_every_field_of_a_result_is_defined():
     known |= {f"flows.{key}" for key in section([Transfer("file", "ue1", "ue1-1", 0, 1, 1, 1)])}
     video = VideoReport("ue1-1", "ue1", 1.0, 0.5, 0, 0.0, 2)
     known |= {f"video.{key}" for key in videos_section([video])}
+    known |= {"call.count", "call.calls"} | {f"call.{key}" for key in calls.KEYS}
     assert set(rows("Results")) == known
 
 

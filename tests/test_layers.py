@@ -239,6 +239,7 @@ TIMES_OF_DAY = {
     "lab/results/store.py": "the age of a folder; a time in the future counts as old",
     "vm/snapshot.py": "the age of a file; a time in the future counts as old",
     "lab/classroom/clock.py": "it is what finds out that the clock was set",
+    "lab/engines/mininet/programs/call.py": "the age of a datagram that the kernel has stamped",
     "lab/engines/mininet/engine.py": "the start of the run in the time of day, found anew each time",
     "bench/classes.py": "page and server compare times of day, within minutes",
 }

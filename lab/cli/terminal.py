@@ -108,6 +108,8 @@ def summary(result: dict[str, Any], folder: Path) -> str:
         parts.append(_flow_table(result["flows"]))
     if "video" in result:
         parts.append(_video_table(result["video"]["videos"]))
+    if "call" in result:
+        parts.append(_call_table(result["call"]["calls"]))
     parts.append(verdict_text(result))
     if found := captured.report(folder):
         parts.append(_captured_table(found))
@@ -213,6 +215,20 @@ def _captured_table(found: list[captured.Subflow]) -> str:
     ]
     head = ("captured at", "subflow", "kind", "open after ms", "segments", "retransmitted")
     return text_table((*head, "reordered", "MP_PRIO", "resets"), rows)
+
+
+def _call_table(calls: list[dict[str, Any]]) -> str:
+    delays = [f"delay_p{p}_ms" for p in (50, 95, 99)]
+    rows = [
+        (
+            *(each["user"], each["connection"], each["direction"]),
+            *(_rate(each[key]) for key in ("mos", "mos_worst", *delays, "jitter_ms")),
+            *(f"{100 * each[key]:.1f}" for key in ("loss", "late")),
+        )
+        for each in calls
+    ]
+    head = ("call of", "connection", "direction", "MOS", "worst 5 s", "delay p50 ms", "p95 ms")
+    return text_table((*head, "p99 ms", "jitter ms", "lost %", "late %"), rows)
 
 
 def _rate(value: float | None) -> str:

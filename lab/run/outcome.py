@@ -11,6 +11,7 @@ from typing import Any
 from lab.errors import LabError
 from lab.frame import Frame
 from lab.inputs import by_name
+from lab.run import calls
 from lab.run import result as result_json
 from lab.run.reading import read_frames, sealed
 from lab.run.recorder import Recorder
@@ -86,6 +87,10 @@ def conclude(
             result["flows"] = flows
         if report and (video := videos_section(report.videos)):
             result["video"] = video
+        if report and (
+            call := calls.section(scenario, report.calls, frames[-1].t if frames else 0)
+        ):
+            result["call"] = call
         if error:
             result["error"] = str(error)
         result = sealed(result, recorder.folder)

@@ -104,6 +104,15 @@ class VideoReport:
 
 
 @dataclass(frozen=True)
+class CallReport:
+    """One direction of a call. `delays_ms` has the one-way delay of each datagram that arrived, by
+    its number from 0."""
+
+    connection: str
+    delays_ms: Mapping[int, float]
+
+
+@dataclass(frozen=True)
 class MptcpVerdict:
     """Whether the connections of all multipath users were Multipath TCP and had all their subflows.
 
@@ -179,6 +188,7 @@ class Report:
     overload: Overload = Overload()
     exchanges: tuple[ExchangeReport, ...] = ()
     videos: tuple[VideoReport, ...] = ()
+    calls: tuple[CallReport, ...] = ()
 
     def in_scenario_units(self, rate_scale: float) -> Report:
         """Return a copy with every rate divided by `rate_scale`.

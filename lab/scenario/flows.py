@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from controller.units import bps_from_mbps
 from lab.scenario import flow_sizes
@@ -17,6 +18,16 @@ from lab.scenario.traffic import SELF_PACED, Traffic
 PAUSED_BPS = 0
 KB = 1000
 FIRST_PORT, PORTS = 32_768, 28_232  # local ports as Linux chooses them
+CALL_HEADER_BYTES = 16  # of a datagram: its number, and when it was sent
+
+
+class CallSpec(NamedTuple):
+    """What each direction of a call sends: a datagram with `packet_bytes` of payload on the wire
+    every `packet_s`. Its receiver keeps the quickest ones for `playout_ms`."""
+
+    packet_bytes: int
+    packet_s: float
+    playout_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +52,8 @@ class Flow:
     kind: str = "bulk"  # of its entry in `traffic`
     client: ClientSpec | None = None  # asks for the data; None: it comes unasked
     place: int = 0  # among the connections of its client, from 0
+    call: CallSpec | None = None  # sends datagrams at its own times
+    interface: str = ""  # of the user, without its name, over which a call goes; "": the first
 
 
 def of_traffic(flow: Flow) -> dict[str, str]:
@@ -123,9 +136,12 @@ def schedule(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[A
             chance = _chance_of_workload(each, seed, workloads[each.user])
             acts += _workload(each, chance, seed, duration_s, count, taken)
             continue
+        if each.kind == "call":
+            acts += _calls(each, seed, count, taken)
+            continue
         of_client = each.connections if each.kind == "web" else 1
         for place in (n for _ in range(each.parallel) for n in range(of_client)):
-            number = count[each.user] = count.get(each.user, 0) + 1
+            number, name, port = _next(each.user, seed, count, taken)
             rate = (
                 bps_from_mbps(each.rate_mbps / each.parallel)
                 if each.rate_mbps is not None
@@ -135,8 +151,6 @@ def schedule(traffic: Iterable[Traffic], seed: int, duration_s: float) -> list[A
                 round(each.volume_mb * 1e6 / each.parallel) if each.volume_mb is not None else None
             )
             protocol = "udp" if each.kind == "udp" else "tcp"
-            name = f"{each.user}-{number}"
-            port = _port(seed, name, taken.setdefault(each.user, set()))
             client = _client(each, f"{seed}/{each.user}-{number - place}/{each.kind}")
             flow = Flow(
                 name,
@@ -178,6 +192,15 @@ def _client(each: Traffic, seed: str) -> ClientSpec | None:
         each.size_scale * KB,
         *((each.bitrates_mbps, each.chunk_s, each.buffer_s, each.adapts_by) if is_video else ()),
     )
+
+
+def _next(
+    user: str, seed: int, count: dict[str, int], taken: dict[str, set[int]]
+) -> tuple[int, str, int]:
+    """Return the number, the ID and the port of the next connection of a user."""
+    number = count[user] = count.get(user, 0) + 1
+    name = f"{user}-{number}"
+    return number, name, _port(seed, name, taken.setdefault(user, set()))
 
 
 def _port(seed: int, name: str, taken: set[int]) -> int:
@@ -224,13 +247,39 @@ def _workload(
     end_s = min(duration_s, each.stop_s or duration_s)
     while (now_s := now_s + chance.expovariate(1 / gap_s)) < end_s:
         size_kb = flow_sizes.draw_kb(each.sizes, chance) * each.size_scale
-        number = count[each.user] = count.get(each.user, 0) + 1
-        name = f"{each.user}-{number}"
-        port = _port(seed, name, taken.setdefault(each.user, set()))
+        _, name, port = _next(each.user, seed, count, taken)
         volume = max(1, round(size_kb * KB))
         cc = each.cc or "reno"
         flow = Flow(name, each.user, each.direction, cc, None, volume, port=port, kind="workload")
         yield Act(now_s, "start", flow)
+
+
+def _calls(
+    each: Traffic, seed: int, count: dict[str, int], taken: dict[str, set[int]]
+) -> Iterator[Act]:
+    """Yield the starts and stops of both directions of the calls of one entry. In `count` and
+    `taken` are the number of connections and the ports of each user so far."""
+    size_bytes = max(CALL_HEADER_BYTES, round(each.packet_bytes * each.size_scale))
+    call = CallSpec(size_bytes, each.packet_ms / 1000, each.playout_ms)
+    rate_bps = round(size_bytes * 8 / call.packet_s)
+    for direction in each.directions * each.parallel:
+        _, name, port = _next(each.user, seed, count, taken)
+        flow = Flow(
+            name,
+            each.user,
+            direction,
+            each.cc or "reno",
+            rate_bps,
+            None,
+            "udp",
+            port,
+            kind="call",
+            call=call,
+            interface=each.interface,
+        )
+        yield Act(each.start_s, "start", flow)
+        if each.stop_s is not None:
+            yield Act(each.stop_s, "stop", flow)
 
 
 def _on_off(each: Traffic, flow: Flow, chance: random.Random, duration_s: float) -> Iterator[Act]:
@@ -259,7 +308,7 @@ def _on_off(each: Traffic, flow: Flow, chance: random.Random, duration_s: float)
 # 4) Demand None means no limit: TCP sends as much as it can; UDP sends at its rate in `traffic`.
 # 5) While an on-off flow is silent, its rate is 0, and its share of the demand goes to no other
 #    connection.
-# 6) A demand does not concern the flows of a workload, nor those whose clients ask for data.
+# 6) A demand does not concern the flows of a workload, those whose clients ask for data, nor calls.
 
 
 Rates = dict[Flow, int | None]

@@ -36,7 +36,13 @@ from lab.scenario import code_paths, targets
 from lab.scenario.engine_table import ENGINES, with_stack
 from lab.scenario.files import INPUTS, Files, named_in, with_files
 from lab.scenario.flows import expected_flows
-from lab.scenario.interfaces import Interfaces, SetEndpoint, SetInterfaceUp, check_endpoints
+from lab.scenario.interfaces import (
+    Interfaces,
+    SetEndpoint,
+    SetInterfaceUp,
+    check_calls,
+    check_endpoints,
+)
 from lab.scenario.network_files import KEYS, with_network
 from lab.scenario.other_files import explained
 from lab.scenario.schema import (
@@ -213,6 +219,7 @@ def from_data(
     _check_against_network(scenario, source)
     scenario = _with_flow_of_each_user(scenario)
     check_workloads(scenario, MOST_FLOWS, source)
+    check_calls(scenario, source)
     scenario = scenario.with_network(with_loss_on_data(scenario.network, scenario.data_flows))
     _check_events(scenario, source)
     to_try = _suggestions(scenario, source, is_changed=overrides != NO_OVERRIDES)

@@ -275,8 +275,8 @@ class Scenario(Part):
 
     @property
     def data_flows(self) -> tuple[tuple[str, str], ...]:
-        """The user and the direction ("down" or "up") of each entry in `traffic`."""
-        return tuple((flow.user, flow.direction) for flow in self.traffic)
+        """The user and the directions ("down" or "up") of each entry in `traffic`."""
+        return tuple((flow.user, way) for flow in self.traffic for way in flow.directions)
 
     @model_validator(mode="after")
     def is_sampled_at_least_once(self) -> Scenario:

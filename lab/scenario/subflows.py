@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lab.scenario.interfaces import endpoint_of, role_of
+from lab.scenario.interfaces import endpoint_of, role_of, short_name
 from lab.scenario.schema import Multipath
 from lab.topologies.topology import Interface, Topology, Wiring
 
@@ -42,6 +42,14 @@ def planned(topology: Topology, wiring: Wiring, multipath: Multipath, user: str)
         found += [Planned(*each, server) for each in meshed or own[:1]]
     found += [Planned(*each, first) for each in own[1:]]
     return _limited(found, multipath)
+
+
+def of_call(topology: Topology, wiring: Wiring, user: str, interface: str) -> Planned:
+    """Return the two interfaces of a call: that of the user with this short name, or the first one
+    of the user if it is ""."""
+    own = wiring.of(user)
+    found = next((each for each in own if short_name(each) == interface), own[0])
+    return Planned(found, found.address, wiring.of(topology.server_of(user))[0])
 
 
 def _limited(found: list[Planned], multipath: Multipath) -> list[Planned]:

@@ -32,8 +32,12 @@ KINDS_OF_KEYS = {
     "chunk_s": ("video",),
     "buffer_s": ("video",),
     "adapts_by": ("video",),
+    "packet_bytes": ("call",),
+    "packet_ms": ("call",),
+    "playout_ms": ("call",),
+    "interface": ("call",),
 }  # which kinds of an entry of `traffic` have a key
-SELF_PACED = ("workload", "rpc", "web", "video")  # kinds whose flows no demand limits
+SELF_PACED = ("workload", "rpc", "web", "video", "call")  # kinds whose flows no demand limits
 
 
 BITRATES_MBPS = (0.24, 0.375, 0.56, 0.75, 1.05, 1.75, 2.35, 3.0, 4.3, 5.8)  # BBA's, section 3.1
@@ -64,12 +68,16 @@ class Traffic(Part):
 
     "video" loads chunks of `chunk_s` of a video, each in one of `bitrates_mbps`, into a buffer of
     `buffer_s`. `adapts_by` says how the bitrate is chosen (`clients.VideoClient`).
+
+    "call" sends a datagram of `packet_bytes` every `packet_ms` in both directions, over `interface`
+    of the user (its first one if that is ""), regardless of loss. `playout_ms` is how long a
+    receiver keeps the quickest datagrams before it plays them (`lab.run.calls`).
     """
 
     user: str
-    kind: Literal["bulk", "file", "rate", "on_off", "udp", "workload", "rpc", "web", "video"] = (
-        "bulk"
-    )
+    kind: Literal[
+        "bulk", "file", "rate", "on_off", "udp", "workload", "rpc", "web", "video", "call"
+    ] = "bulk"
     direction: Literal["down", "up"] = "down"
     start_s: Seconds = 0
     stop_s: Positive | None = None
@@ -95,8 +103,17 @@ class Traffic(Part):
     buffer_s: Annotated[float, Field(gt=0, le=3600)] = 30
     adapts_by: Literal["rate", "buffer"] = "buffer"
     connections: Annotated[int, Field(ge=1, le=16)] = 6  # as browsers open to a server (HTTP/1.1)
+    packet_bytes: Annotated[int, Field(ge=16, le=1472)] = 172  # 20 ms of G.711, and RTP's header
+    packet_ms: Annotated[float, Field(ge=5, le=200)] = 20
+    playout_ms: Annotated[float, Field(ge=0, le=1000)] = 60
+    interface: Annotated[str, Field(max_length=40)] = ""
 
     _cc = field_validator("cc")(known_cc)
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """The directions in which its data goes."""
+        return ("down", "up") if self.kind == "call" else (self.direction,)
 
     @model_validator(mode="after")
     def has_no_key_of_another_kind(self) -> Traffic:
@@ -136,6 +153,19 @@ class Traffic(Part):
             raise ValueError("bitrates_mbps must grow, such as [0.5, 1, 2, 4]")
         if self.buffer_s < 2 * self.chunk_s:
             raise ValueError(f"buffer_s {self.buffer_s:g} holds less than two chunks of chunk_s")
+        return self
+
+    @model_validator(mode="after")
+    def is_a_call_of_two(self) -> Traffic:
+        if self.kind != "call":
+            return self
+        if self.direction == "up":
+            raise ValueError("kind 'call' sends in both directions: leave out direction")
+        if self.warm or self.cc is not None or self.rate_mbps is not None:
+            raise ValueError(
+                "kind 'call' sends packet_bytes every packet_ms over UDP: leave out warm, cc and "
+                "rate_mbps"
+            )
         return self
 
     @model_validator(mode="after")

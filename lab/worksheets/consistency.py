@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from lab import metrics
+from lab import metrics, noticed
 from lab.errors import LabError, RequestError, unknown
 from lab.metrics import Metric
 from lab.scenario import flows, targets
@@ -44,7 +44,7 @@ EVENTS = (
     *("decision", "observation", "subflow", "association", "reroute", "switch", "ready", "failed"),
 )
 # in result.json, but from no sample
-NO_METRIC = ("duration_s", "connections", "mptcp", metrics.FLOWS, metrics.VIDEO)
+NO_METRIC = ("duration_s", "connections", "mptcp", *noticed.SECTIONS)
 
 
 def check_leaf(leaf: Expression, scenario: Scenario, run: Run) -> None:

@@ -352,7 +352,8 @@ class MininetEngine(Engine):
         overload = self.telemetry.watchdog.verdict()
         exchanges = tuple(self.workload.exchange_reports())
         used, videos = "+".join(sorted(laws)) or None, tuple(self.workload.video_reports())
-        return Report(connections, verdict, used, overload, exchanges, videos)
+        calls = tuple(self.workload.call_reports())
+        return Report(connections, verdict, used, overload, exchanges, videos, calls)
 
     def _mptcp_counters(self, host: str) -> dict[str, int]:
         pid = self.emulated.network.pid(host)

@@ -10,12 +10,12 @@ The packet simulation stops for three reasons:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from controller import decision_log
+from controller import decision_log, units
 from controller.command import Command, Expect, Route, SetBackup, Throttle, Unthrottle
 from controller.control import Control, Step
 from controller.observation import SubflowKey, Tiers
@@ -37,6 +37,7 @@ from lab.radio.occupancy import PERIOD_S
 from lab.run.engine import Engine
 from lab.run.recorder import Recorder
 from lab.run.report import (
+    CallReport,
     ConnectionReport,
     MptcpCheck,
     MptcpVerdict,
@@ -437,7 +438,15 @@ class SimEngine(Engine):
             report(self.network, self.connections),
             exchanges=tuple(self.clients.reports()),
             videos=tuple(self.clients.videos()),
+            calls=tuple(self._calls()),
         )
+
+    def _calls(self) -> Iterator[CallReport]:
+        for connection in self.connections.values():
+            if connection.flow.call:
+                delays_ns = self.network.delays_ns(connection.flow)
+                delays_ms = {n: units.ms_from_ns(each) for n, each in delays_ns.items()}
+                yield CallReport(connection.flow.id, delays_ms)
 
     # --- traffic and measurements
 

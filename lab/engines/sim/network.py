@@ -105,6 +105,7 @@ class Network:
         self._roles: dict[Interface, Role] = {}  # "subflow" where one is missing
         self._closed: dict[Interface, list[tuple[Flow, Subflow]]] = defaultdict(list)
         self.now_ns = 0
+        self._delays_ns: dict[str, dict[int, int]] = {}  # of each call, by the datagram's number
         self.on_halt: Callable[[Flow], int] = lambda _: at.FOREVER  # returns when to stop next
 
     def _hops_of_data(
@@ -128,7 +129,11 @@ class Network:
         while not event_loop.run(self.w, until_ns):
             if number := self.w.halted_by:
                 self.w.halted_by, self.now_ns = 0, self.w.now_ns
-                until_ns = min(until_ns, self.on_halt(self.tables.asking[number - 1]))
+                flow = self.tables.applications[number - 1]
+                if flow.call:
+                    self._take_arrivals(flow)
+                else:
+                    until_ns = min(until_ns, self.on_halt(flow))
             else:
                 self._add_room(self.w.heap_size)
         self.now_ns = until_ns
@@ -202,6 +207,7 @@ class Network:
         self.mark_named()
         ended = [each for each, c in over.items() if not c.is_named]
         for each in ended:
+            self._take_arrivals(self.tables.flows[each])
             self.tables.forget(each)
         return ended
 
@@ -240,6 +246,23 @@ class Network:
     def wait_for(self, flow: Flow, end: int) -> None:
         """Call `on_halt` when the client has read up to this data sequence number."""
         self.tables.connections[flow.id].awaited = end
+
+    # --- calls
+
+    def delays_ns(self, flow: Flow) -> dict[int, int]:
+        """Return the one-way delay in ns of each datagram of a call that has arrived, by its number
+        from 0."""
+        self._take_arrivals(flow)
+        return self._delays_ns.get(flow.id, {})
+
+    def _take_arrivals(self, flow: Flow) -> None:
+        """Make room for further datagrams of a call. Of equal datagrams the first one counts."""
+        if not flow.call or flow.id not in self.tables.present:
+            return
+        c, found = self.tables.connections[flow.id], self._delays_ns.setdefault(flow.id, {})
+        for n in range(c.arrivals):
+            found.setdefault(c.arrival_numbers[n], c.arrival_delays_ns[n])
+        c.arrivals = 0
 
     # --- subflows
 

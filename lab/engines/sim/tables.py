@@ -16,7 +16,7 @@ from lab.radio import lte, wifi
 from lab.radio.cell import Cell, Station, Towards
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
-from lab.scenario.subflows import Planned, planned
+from lab.scenario.subflows import Planned, of_call, planned
 from lab.scenario.targets import STOPPED_BPS
 from lab.topologies.bursts import Bursts
 from lab.topologies.queues import FIFO, Discipline, red
@@ -28,6 +28,7 @@ TCP_PAYLOAD_BYTES = 1448  # of a full frame, with time stamps (RFC 7323)
 MPTCP_PAYLOAD_BYTES = 1420
 TCP_ACK_BYTES = FRAME_BYTES - TCP_PAYLOAD_BYTES
 UDP_PAYLOAD_BYTES = 1472
+UDP_HEADER_BYTES = FRAME_BYTES - UDP_PAYLOAD_BYTES
 MPTCP_ACK_BYTES = TCP_ACK_BYTES + 12  # with a 64-bit data acknowledgement
 # memory of a full frame at the receiver (skb->truesize, in the emulation and on a tun device)
 LINUX_FRAME_MEMORY_BYTES = 2304
@@ -44,6 +45,7 @@ VARIANTS = {"kernel": at.KERNEL, "draft": at.DRAFT}
 TCP, UDP, SERVER_PORT = 6, 17, 5001
 JOINS = 32  # subflows that a connection can open again, after an interface was down
 LEAST_RING = 64  # segments
+CALL_ARRIVALS = 1024  # datagrams of a call for which there is room
 RINGS_PER_FILE = 4  # so many times may a ring hold a file: its segments can be sent again
 METERS = 2  # of an access point: at.TIER_2_METER and at.DEMAND_METER
 
@@ -60,7 +62,8 @@ class Tables:
       access point's
     - `contenders[access point]`: the access point itself, as a sender on a channel with DCF
     - `connections[flow id]`: the connection of a flow
-    - `asking[n - 1]`: the flow of connection number n that sends requests
+    - `applications[n - 1]`: the flow for whose application number n the core stops: a client or a
+      call
     - `subflows[flow id]`: the subflows of a connection, as `routes.Subflow`
     - `present[flow id]`: the same, without those of connections that were forgotten
     """
@@ -93,9 +96,10 @@ class Tables:
         self.flows: dict[str, Flow] = {}
         self.present: dict[str, list[Subflow]] = {}
         self._groups: dict[str, Group] = {}
-        windows = [self._receive_window(self._sizes(flow)[1]) for flow in flows]
+        tcp = (flow for flow in flows if not flow.call)
+        windows = [self._receive_window(self._sizes(flow)[1]) for flow in tcp]
         self.ring_size = _power_of_two(max([LEAST_RING, *(2 * each for each in windows)]))
-        self.asking: list[Flow] = []  # those whose clients send requests, by their numbers
+        self.applications: list[Flow] = []
         for link in topology.links:
             self._add_link(link)
 
@@ -326,19 +330,18 @@ class Tables:
 
     def _add_connection(self, flow: Flow) -> at.Connection:
         is_multipath, payload, ack = self._sizes(flow)
-        ends = planned(self.topology, self.wiring, self.multipath, flow.user)
-        ends = ends if is_multipath else ends[:1]
+        ends = self._ends(flow, is_multipath)
         spare = JOINS if len(ends) > 1 else 0
         window = self._receive_window(payload)
         volume = flow.volume_bytes
         segments = at.FOREVER if volume is None else -(-volume // payload)
-        ring = self._ring_size(segments)
+        ring = LEAST_RING if flow.call else self._ring_size(segments)
         c = self.make.one(
             at.Connection,
             subflows=self.make.many(at.Subflow, len(ends) + spare),
             count=len(ends),
             segment_bytes=payload,
-            frame_bytes=FRAME_BYTES,
+            frame_bytes=payload + UDP_HEADER_BYTES if flow.call else FRAME_BYTES,
             ack_bytes=ack,
             is_mptcp=int(is_multipath),
             is_upload=int(flow.direction == UP),
@@ -358,15 +361,26 @@ class Tables:
             self.make.one(at.Event, kind=kind, connection=c)
             for kind in (at.APP_DUE, at.PUSH, at.REINJECT_DUE, at.ASK_DUE)
         )
+        if flow.client or flow.call:
+            self.applications.append(flow)
+            c.application = len(self.applications)
         if flow.client:
-            self.asking.append(flow)
-            c.application, c.demand_bps = len(self.asking), at.AS_ASKED
-            c.ask_bytes = flow.client.request_bytes + ack
+            c.demand_bps, c.ask_bytes = at.AS_ASKED, flow.client.request_bytes + ack
+        if flow.call:
+            c.arrivals_size = CALL_ARRIVALS
+            c.arrival_numbers = self.make.ints(CALL_ARRIVALS)
+            c.arrival_delays_ns = self.make.ints(CALL_ARRIVALS)
         self.connections[flow.id], self.flows[flow.id] = c, flow
         self.subflows[flow.id] = self.present[flow.id] = [
             self._add_subflow(c, n, flow, each) for n, each in enumerate(ends)
         ]
         return c
+
+    def _ends(self, flow: Flow, is_multipath: bool) -> list[Planned]:
+        if flow.call:
+            return [of_call(self.topology, self.wiring, flow.user, flow.interface)]
+        ends = planned(self.topology, self.wiring, self.multipath, flow.user)
+        return ends if is_multipath else ends[:1]
 
     def forget(self, flow_id: str) -> None:
         """Let the records of a connection be used again by others. Of the connection and its
@@ -428,7 +442,8 @@ class Tables:
         """Return three values for a flow: whether it uses Multipath TCP, the payload of a full
         frame in bytes, and the size in bytes of a frame with only an acknowledgement."""
         if flow.protocol == "udp":
-            return False, UDP_PAYLOAD_BYTES, TCP_ACK_BYTES
+            payload = flow.call.packet_bytes if flow.call else UDP_PAYLOAD_BYTES
+            return False, payload, TCP_ACK_BYTES
         if flow.user in self.topology.multipath and self.multipath.server_enabled:
             return True, MPTCP_PAYLOAD_BYTES, MPTCP_ACK_BYTES
         return False, TCP_PAYLOAD_BYTES, TCP_ACK_BYTES

@@ -17,6 +17,7 @@ from lab.engines.mininet.programs import path_probe
 from lab.engines.mininet.programs.flow import FlowRequest
 from lab.engines.mininet.traffic import probes, processes
 from lab.scenario.clients import ClientSpec
+from lab.scenario.flows import CallSpec
 
 REQUEST = FlowRequest("f", "127.0.0.1", "127.0.0.2", mptcp=True, direction="down", cc="reno")
 
@@ -145,6 +146,31 @@ def test_datagrams_arrive_at_their_rate_until_the_flow_ends(pair, direction):
     assert flow(receiver)["bytes"] == 1472 * flow(receiver)["datagrams"]
     for host in (receiver, sender):
         host.send(do="stop", id="f")
+
+
+@pytest.mark.parametrize("direction", ["down", "up"])
+def test_the_receiver_of_a_call_says_how_long_each_datagram_took(pair, direction):
+    server, user = pair
+    call = {"protocol": "udp", "direction": direction, "call": CallSpec(172, 0.01, 60.0)}
+    request = REQUEST._asdict() | call
+    port = user.send(do="connect", **request)["port"]
+    assert server.send(do="expect", **request | {"port": port}) == {}
+    receiver, sender = (user, server) if direction == "down" else (server, user)
+    for host in (receiver, sender):
+        host.send(do="go", id="f")
+    arrived = []
+
+    def has_arrived():
+        arrived.extend(receiver.send(do="status")["flows"]["f"]["arrived"])
+        return len(arrived) > 40
+
+    assert eventually(has_arrived, "hear 40 datagrams")
+    sender.send(do="stop", id="f")
+    assert [number for number, _ in arrived] == list(range(len(arrived)))
+    assert all(0 < delay_s < 5 for _, delay_s in arrived)
+    status = receiver.send(do="status")["flows"]["f"]
+    assert status["bytes"] == 172 * status["datagrams"]
+    receiver.send(do="stop", id="f")
 
 
 @pytest.mark.parametrize("mptcp", [True, False])

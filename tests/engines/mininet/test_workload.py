@@ -209,6 +209,7 @@ def test_a_connect_command_holds_what_the_scenario_says(work, monkeypatch):
         "receive_buffer_bytes": 500_000,
         "client": None,
         "place": 0,
+        "call": None,
     }
     (opened,) = made.sampler.opened
     assert (opened.endpoint, opened.multipath) == (("10.2.0.3", 40_001), True)

@@ -237,6 +237,7 @@ CASES = {
         "traffic.1.kind=udp",
         "traffic.1.rate_mbps=9",
     ),
+    "calls": ("testbed_wifi_lte", "rate_scale=0.1", "traffic.1.kind=call"),
     "penalisation": (
         "testbed_wifi_lte",
         "rate_scale=0.1",

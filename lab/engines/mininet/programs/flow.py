@@ -257,6 +257,7 @@ class FlowRequest(NamedTuple):
       connection is open; 0: it begins with its first data
     - `client`: the values of a `ClientSpec` if the user asks for the data; else None
     - `place`: the number of the connection among those of the client, from 0
+    - `call`: the values of a `CallSpec` if it is one direction of a call; else None
 
     This is not a dataclass, because the module `dataclasses` takes long to load on an emulated
     processor.
@@ -276,6 +277,7 @@ class FlowRequest(NamedTuple):
     counted_from_s: float = 0.0
     client: list[Any] | None = None
     place: int = 0
+    call: list[Any] | None = None
 
     @classmethod
     def from_json(cls, request: dict[str, Any]) -> FlowRequest:

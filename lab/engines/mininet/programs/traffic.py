@@ -50,6 +50,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lab.engines.mininet.programs import path_probe
+from lab.engines.mininet.programs.call import CallEnd
 from lab.engines.mininet.programs.exchanges import AnsweringEnd, AskingClient, AskingEnd
 from lab.engines.mininet.programs.flow import (
     DatagramFlow,
@@ -159,7 +160,8 @@ class TrafficProgram:
         if request.protocol == "udp":
             own = open_datagrams(request.bind, request.port)
             own.connect((request.server, PORT))
-            self.flows[request.id] = DatagramFlow(request, own, request.direction == "up")
+            end = CallEnd if request.call else DatagramFlow
+            self.flows[request.id] = end(request, own, request.direction == "up")
             return {"port": own.getsockname()[1]}
         connection = open_socket(request.mptcp)
         if request.receive_buffer_bytes:
@@ -204,7 +206,8 @@ class TrafficProgram:
         """
         own = open_datagrams(request.server, PORT)
         own.connect((request.bind, request.port))
-        self.flows[request.id] = DatagramFlow(request, own, request.direction == "down")
+        end = CallEnd if request.call else DatagramFlow
+        self.flows[request.id] = end(request, own, request.direction == "down")
         own.send(b"")
         return {}
 

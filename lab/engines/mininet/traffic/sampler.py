@@ -65,6 +65,7 @@ class Connection:
     told: int = 0  # how many of these `take_exchanges` has returned
     waiting: list[tuple[float, int]] = field(default_factory=list)
     quality: Quality | None = None  # of a video
+    delays_ms: dict[int, float] = field(default_factory=dict)  # of a call, by the datagram's number
 
 
 @dataclass(frozen=True)
@@ -196,9 +197,12 @@ class Sampler:
         return HostSamples(tier_mbps, users, subflows)
 
     def collect(self, status: Mapping[str, Mapping[str, Any]]) -> None:
-        """Keep the exchanges that receivers have reported; `status` is as in `sample`. A receiver
-        reports each only once."""
+        """Keep the exchanges, and the datagrams of calls, that receivers have reported; `status` is
+        as in `sample`. A receiver reports each only once."""
         for name, got in status.items():
+            for number, delay_s in got.get("arrived", ()):
+                if name in self.connections:
+                    self.connections[name].delays_ms.setdefault(number, delay_s * 1000)
             if name in self.connections and "exchanges" in got:
                 self.connections[name].done += [Done(*each) for each in got["exchanges"]]
                 self.connections[name].waiting = got["waiting"]

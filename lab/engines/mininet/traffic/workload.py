@@ -18,7 +18,7 @@ from lab.engines.mininet.traffic.sampler import (
     single_path,
 )
 from lab.errors import LabError
-from lab.run.report import ExchangeReport, MptcpCheck, VideoReport, exchange_reports
+from lab.run.report import CallReport, ExchangeReport, MptcpCheck, VideoReport, exchange_reports
 from lab.scenario import subflows
 from lab.scenario.clients import Done
 from lab.scenario.flows import (
@@ -184,6 +184,11 @@ class Workload:
         for name, each in self.sampler.connections.items():
             if each.quality:
                 yield VideoReport(name, each.opened.user, *each.quality)
+
+    def call_reports(self) -> Iterator[CallReport]:
+        for name, each in self.sampler.connections.items():
+            if self._opened[name].call:
+                yield CallReport(name, each.delays_ms)
 
     def mptcp_checks(
         self, connections: Iterable[Connection], receiving: Mapping[str, Mapping[str, Any]]
@@ -398,8 +403,8 @@ class Workload:
 
     def _ends(self, flow: Flow) -> tuple[Interface, Interface]:
         """Return two interfaces: the user's and the server's, between which the flow is opened."""
-        server = self.topology.server_of(flow.user)
-        return self.wiring.of(flow.user)[0], self.wiring.of(server)[0]
+        ends = subflows.of_call(self.topology, self.wiring, flow.user, flow.interface)
+        return ends.user, ends.server
 
     def _request(self, flow: Flow) -> dict[str, Any]:
         user, server = self._ends(flow)
@@ -418,6 +423,7 @@ class Workload:
             "receive_buffer_bytes": self.receive_buffer_bytes,
             "client": flow.client,
             "place": flow.place,
+            "call": flow.call,
         }
 
 

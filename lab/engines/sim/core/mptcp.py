@@ -265,7 +265,7 @@ def receive(w: World, p: Packet, now_ns: int) -> Packet:
     s = p.subflow
     c = s.connection
     if p.kind == at.DATAGRAM:
-        udp.receive_datagram(w, p)
+        udp.receive_datagram(w, p, now_ns)
         return w.no_packet
     if p.kind >= at.ASK:
         exchanges.receive(w, p, now_ns)

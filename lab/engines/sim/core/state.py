@@ -337,7 +337,8 @@ class Packet:
     echo: int  # of a segment: CWR; of an acknowledgement: ECE (RFC 3168)
     seq: int  # of a segment; of an acknowledgement, what the receiver expects next
     dsn: int  # data sequence number or data acknowledgement (RFC 8684)
-    stamp_ns: int  # of a packet that opens a subflow: when it was sent (RFC 7323, TSval),
+    stamp_ns: int  # of a datagram: when it was sent; of a packet that opens a subflow: the same
+    # (RFC 7323, TSval),
     echo_ns: int  # and the stamp that it answers (TSecr)
     transmission: int  # its number in the subflow; of an acknowledgement, the number of its cause
     segments_so_far: int  # acknowledgement: segments that the receiver has got
@@ -543,7 +544,7 @@ class Connection:
     done_ns: int
     app: Event
     # requests, see `exchanges`
-    application: int  # its number, from 1; 0: the client asks for nothing
+    application: int  # its number, from 1; 0: the core never stops for it
     ask_bytes: int  # of the frame of a request
     asked: int
     ask_sent: int
@@ -553,6 +554,11 @@ class Connection:
     heard: int  # by the server
     asks_held: int  # bits: those that wait for the next one
     awaited: int  # data sequence number; 0: nothing
+    # a call, see `udp`: datagrams that have arrived, until the engine takes them
+    arrivals: int
+    arrivals_size: int  # 0: it is no call
+    arrival_numbers: list[int]
+    arrival_delays_ns: list[int]
     # sender, in data sequence numbers (RFC 8684)
     data_snd_una: int
     data_snd_nxt: int
