@@ -83,7 +83,7 @@ def test_only_equal_seeds_are_compared_but_all_say_whether_a_row_is_steady():
 
 def test_every_scenario_runs_with_none_and_with_its_own_strategy():
     found = {(case.scenario, case.strategy) for case in cases()}
-    assert len({scenario for scenario, _ in found}) == 35
+    assert len({scenario for scenario, _ in found}) == 36
     assert {scenario for scenario, strategy in found if strategy == "none"} == {
         scenario for scenario, _ in found
     }
@@ -91,7 +91,12 @@ def test_every_scenario_runs_with_none_and_with_its_own_strategy():
     assert ("fifteen_paths", "subflow_selection") in found
     only_plain = {"eight_cities", "rat_setup_1", "rat_setup_2", "rat_setup_3"}
     only_plain |= {"satellite_and_lte", "shared_pipe", "two_paths", "wifi_walk"}
-    only_plain |= {"incast_on_a_fat_tree", "video_while_walking", "web_over_two_paths"}
+    only_plain |= {
+        "call_and_download",
+        "incast_on_a_fat_tree",
+        "video_while_walking",
+        "web_over_two_paths",
+    }
     only_plain |= {each.stem for each in (loading.FOLDER / loading.FIELD).glob("*.yaml")}
     assert {name for name, _ in found} - {n for n, s in found if s != "none"} == only_plain
     with pytest.raises(RequestError, match="scenario 'pool' is unknown"):
