@@ -13,6 +13,7 @@ from lab.errors import RequestError
 from lab.run.engine import Options
 from lab.scenario import kinds, loading
 from lab.scenario.loading import Overrides
+from lab.scenario.traffic import Traffic
 from lab.topologies.families import TOPOLOGIES
 from lab.topologies.nodes_and_links import Wire
 from lab.topologies.queues import Kind
@@ -27,6 +28,7 @@ def test_every_kind_is_listed():
     assert {*kinds.LINKS} == {*Wire.model_fields} - NAMES
     assert {*kinds.STATIONS} == {*User.model_fields} - NAMES - OF_USERS
     assert {*kinds.AIRS} == {*get_args(Params.model_fields["air"].annotation)}
+    assert {*kinds.TRAFFIC} == {*get_args(Traffic.model_fields["kind"].annotation)}
     rows = json.loads(lab("list", "kinds", "--json").output)
     networks = {each["kind"] for each in rows if each["part"] == "network"}
     assert networks == {*TOPOLOGIES, "mininet", "miniedit", "graphml", "file"}

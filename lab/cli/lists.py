@@ -71,11 +71,11 @@ def topologies(as_json: bool) -> None:
 @as_json_option
 @with_option
 def kind_rows(as_json: bool) -> None:
-    """List the kinds of networks, links, queues and traces.
+    """List the kinds of networks, links, queues, traces and traffic.
 
     Also list the engines that have them.
     """
-    show(kinds.rows(), ("part", "kind", "engines", "help"), as_json)
+    show([*kinds.rows(), *kinds.traffic_rows()], ("part", "kind", "engines", "help"), as_json)
 
 
 @listing.command()

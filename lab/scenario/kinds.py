@@ -1,4 +1,4 @@
-"""What the networks of scenarios consist of, and which engines have it."""
+"""What the networks and the traffic of scenarios consist of, and which engines have it."""
 
 from __future__ import annotations
 
@@ -62,4 +62,26 @@ def rows() -> list[Row]:
         {"part": part, "kind": kind, "engines": ONLY.get((part, kind), list(ENGINES)), "help": text}
         for part, kinds in found.items()
         for kind, text in kinds.items()
+    ]
+
+
+TRAFFIC = {
+    "bulk": "as much as the connection carries",
+    "file": "a file of volume_mb",
+    "rate": "what an application writes at rate_mbps",
+    "on_off": "the same, in random periods with pauses",
+    "udp": "datagrams at rate_mbps, whether or not they arrive",
+    "workload": "many files of random sizes at random times, over a connection each",
+    "rpc": "requests, and answers of one size",
+    "web": "pages of many objects over several connections",
+    "video": "chunks of a video that adapts its bitrate",
+    "call": "voice over UDP in both directions over one interface",
+}
+
+
+def traffic_rows() -> list[Row]:
+    """Return one row per kind of traffic."""
+    return [
+        {"part": "traffic", "kind": kind, "engines": list(ENGINES), "help": text}
+        for kind, text in TRAFFIC.items()
     ]
