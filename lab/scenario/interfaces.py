@@ -88,19 +88,6 @@ def check_endpoints(scenario: Scenario, source: str) -> None:
         seen.add((each.host, each.interface))
 
 
-def check_calls(scenario: Scenario, source: str) -> None:
-    """Raise `RequestError`, which begins with `source`, if a user of a call has no such interface.
-    Each entry of `traffic` must be that of one user."""
-    calls = [each for each in scenario.traffic if each.interface]
-    wiring = wire(scenario.network) if calls else None
-    for each in calls:
-        assert wiring is not None
-        own = [short_name(interface) for interface in wiring.of(each.user)]
-        if each.interface not in own:
-            problem = unknown(each.interface, own)
-            raise RequestError(f"{source}: traffic: interface of {each.user}: {problem}")
-
-
 def _wrong_flags(endpoint: schema.Endpoint, is_user: bool, own: list[str]) -> str:
     """Return why the flags are not for such an interface, or ""."""
     flags = endpoint.flags

@@ -36,13 +36,7 @@ from lab.scenario import code_paths, targets
 from lab.scenario.engine_table import ENGINES, with_stack
 from lab.scenario.files import INPUTS, Files, named_in, with_files
 from lab.scenario.flows import expected_flows
-from lab.scenario.interfaces import (
-    Interfaces,
-    SetEndpoint,
-    SetInterfaceUp,
-    check_calls,
-    check_endpoints,
-)
+from lab.scenario.interfaces import Interfaces, SetEndpoint, SetInterfaceUp, check_endpoints
 from lab.scenario.network_files import KEYS, with_network
 from lab.scenario.other_files import explained
 from lab.scenario.schema import (
@@ -55,6 +49,8 @@ from lab.scenario.schema import (
     validate,
     where,
 )
+from lab.scenario.size_files import with_size_files
+from lab.scenario.subflows import check_calls
 from lab.scenario.traffic import KINDS_OF_KEYS, Traffic
 from lab.scenario.yaml_text import parse, read
 from lab.topologies import nodes_and_links
@@ -210,7 +206,7 @@ def from_data(
     every such key is refused.
     """
     raw = _with_overrides(raw, overrides)
-    raw, opened = with_network(raw, source, files)
+    raw, opened = with_network(with_size_files(raw, source, files), source, files)
     with inputs.collected() as read:
         scenario = _checked(raw, source, files)
         scenario = scenario.with_network(_network(scenario, source))

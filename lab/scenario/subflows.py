@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lab.errors import RequestError, unknown
 from lab.scenario.interfaces import endpoint_of, role_of, short_name
-from lab.scenario.schema import Multipath
-from lab.topologies.topology import Interface, Topology, Wiring
+from lab.scenario.schema import Multipath, Scenario
+from lab.topologies.topology import Interface, Topology, Wiring, wire
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,19 @@ def of_call(topology: Topology, wiring: Wiring, user: str, interface: str) -> Pl
     own = wiring.of(user)
     found = next((each for each in own if short_name(each) == interface), own[0])
     return Planned(found, found.address, wiring.of(topology.server_of(user))[0])
+
+
+def check_calls(scenario: Scenario, source: str) -> None:
+    """Raise `RequestError`, which begins with `source`, if a user of a call has no such interface.
+    Each entry of `traffic` must be that of one user."""
+    calls = [each for each in scenario.traffic if each.interface]
+    wiring = wire(scenario.network) if calls else None
+    for each in calls:
+        assert wiring is not None
+        own = [short_name(interface) for interface in wiring.of(each.user)]
+        if each.interface not in own:
+            problem = unknown(each.interface, own)
+            raise RequestError(f"{source}: traffic: interface of {each.user}: {problem}")
 
 
 def _limited(found: list[Planned], multipath: Multipath) -> list[Planned]:
