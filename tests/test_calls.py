@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 
+from lab.cli import terminal
 from lab.engines import registry
 from lab.engines.sim.network import Network
 from lab.engines.sim.tables import CALL_ARRIVALS
@@ -133,6 +134,11 @@ def test_a_run_says_how_good_its_calls_are(tmp_path, interface, path):
         assert each["delay_p50_ms"] == pytest.approx(delay_ms, abs=0.15)
         assert each["mos"] == pytest.approx(mos(20 + delay_ms + 60, 0), abs=0.01)
         assert each["loss"] == each["late"] == 0
+    rows = [line.split() for line in terminal.summary(result, tmp_path).splitlines()]
+    assert [each[1:3] for each in rows if each[1:2] in (["ue1-1"], ["ue1-2"])] == [
+        ["ue1-1", "down"],
+        ["ue1-2", "up"],
+    ]
     found = numbers(result)
     assert found["call.mos"] == pytest.approx(result["call"]["calls"][0]["mos"], abs=1e-3)
     assert found["call.mos_worst"] <= found["call.mos"]
