@@ -81,7 +81,10 @@ def test_each_direction_can_have_its_own():
         ({"loss": {"p": 0.1, "r": 0.1, "bad": 0}}, "loses less than one packet in a million"),
         ({"loss": {"p": 1e-7, "r": 0.1}}, "less than one packet in a million"),
         ({"loss": 2}, r"paths\[1\].loss: 2 is no fraction from 0 to 1: write 0.02"),
-        ({"loss": "1%"}, r"paths\[1\].loss: '1%' is not a number in fraction from 0 to 1: write 0.01$"),
+        (
+            {"loss": "1%"},
+            r"paths\[1\].loss: '1%' is not a number in fraction from 0 to 1: write 0.01$",
+        ),
         (
             {"loss": {"p": 0.1, "r": 0.1}, "loss_both": 0.1},
             "loss_both: a link with losses in bursts",
