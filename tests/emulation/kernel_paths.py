@@ -1,12 +1,14 @@
 """Run the kernel's MPTCP over paths that a program emulates, for machines without netem. As root:
 
     PYTHONPATH=.:tests python -m emulation.kernel_paths CASE SEED FILE
+    PYTHONPATH=.:tests python -m emulation.kernel_paths SCENARIO SEED FILE SECONDS [KEY=VALUE]...
 
     server ==s1== this program: rate, queue, delay, loss ==u1== user
            ==s2==                                        ==u2==
 
 The devices are tun devices in two namespaces; the kernel needs MPTCP and tun. One case of the study
-`two_paths` runs in real time. FILE gets the results, with the keys of result.json. There is no
+`two_paths` runs in real time, or a scenario with `parallel_paths` and one download without events.
+With more than nine paths, the lab's path manager opens the subflows. FILE gets the results, with the keys of result.json. There is no
 switch and no POX: REACTION_S after a scenario raises the loss of a path, its endpoint becomes a
 backup, as `loss_aware` would decide, and REACTION_S after the loss ends, an ordinary one again. Run
 it with real-time priority (chrt): packets that are forwarded late are counted, and a run with too
@@ -34,6 +36,9 @@ from typing import Any
 from emulation.small_network import NoLedger
 
 from lab.engines.mininet.kernel import netlink
+from lab.engines.mininet.kernel.path_manager import PathManager
+from lab.engines.mininet.network.joins import MAX_SUBFLOWS
+from lab.engines.mininet.programs.userspace_path_manager import Join, UserspacePathManager
 from lab.engines.mininet.traffic.processes import TrafficProcesses
 from lab.scenario import loading as scenario
 from lab.scenario.loading import Overrides
@@ -46,8 +51,9 @@ ETHERNET_BYTES = 14  # rates include this header, which tun packets lack
 LATE_S = 0.005
 MOST_LATE = 0.02  # a run with a larger share of late packets is not used
 REACTION_S = 1.5
+OUTSIDE_WINDOW = re.compile(r"MPTcpExtNoDSSInWindow\s+(\d+)")
 SETTINGS = "net.ipv4.tcp_no_metrics_save=1 net.ipv4.conf.all.rp_filter=0 net.mptcp.enabled=1"
-RECEIVED = re.compile(r"10\.(\d)\.0\.1\S*\s+\S+:5001[^\n]*\n[^\n]*bytes_received:(\d+)")
+RECEIVED = re.compile(r"10\.(\d+)\.0\.1\S*\s+\S+:5001[^\n]*\n[^\n]*bytes_received:(\d+)")
 
 
 @dataclass
@@ -141,8 +147,9 @@ class Hosted:
         return netlink.inside(self.pid(host), make)
 
     def _configure(self, count: int) -> None:
+        by_lab = count > MAX_SUBFLOWS + 1
         for host in self.hosts:
-            self.run(host, f"sysctl -qw {SETTINGS}")
+            self.run(host, f"sysctl -qw {SETTINGS} net.mptcp.pm_type={int(by_lab)}")
             self.run(host, "ip link set lo up")
             self.run(host, "ip mptcp limits set subflow 8")
         self.run("server", f"ip addr add {SERVER}/32 dev lo")
@@ -153,8 +160,17 @@ class Hosted:
             self.run("user", f"ip addr add 10.{n}.0.1/32 dev u{n}")
             self.run("user", f"ip route add default dev u{n} table {n}")
             self.run("user", f"ip rule add from 10.{n}.0.1 table {n}")
-            self.run("user", f"ip mptcp endpoint add 10.{n}.0.1 subflow id {n}")
+            if not by_lab:
+                self.run("user", f"ip mptcp endpoint add 10.{n}.0.1 subflow id {n}")
         self.run("user", "ip route add default dev u1")
+        if by_lab:
+            joins = [Join(f"10.{n}.0.1", n - 1, SERVER) for n in range(1, count + 1)]
+            managers = [self._manager("user", joins), self._manager("server", [])]
+            threading.Thread(target=_open, args=(managers,), daemon=True).start()
+
+    def _manager(self, host: str, joins: list[Join]) -> UserspacePathManager:
+        pid = self.pid(host)
+        return netlink.inside(pid, lambda: UserspacePathManager(pid, PathManager(), joins))
 
     def pid(self, name: str) -> int:
         return self._holders[name].pid
@@ -170,6 +186,11 @@ class Hosted:
     def flow(self) -> dict[str, Any]:
         return self.programs.send("user", do="status")["flows"]["f"]
 
+    def outside_window(self) -> int:
+        """Packets that the user has dropped because they were beyond its receive window."""
+        found = OUTSIDE_WINDOW.search(self.run("user", "nstat -asz"))
+        return int(found.group(1)) if found else 0
+
     def received(self) -> dict[str, int]:
         """Bytes that the user has received: "whole" and by path."""
         by_path = {
@@ -182,6 +203,12 @@ class Hosted:
         self.programs.stop()
         for holder in self._holders.values():
             holder.communicate(b"\n")
+
+
+def _open(managers: list[UserspacePathManager]) -> None:
+    while True:
+        for each in select.select(managers, [], [])[0]:
+            each.act()
 
 
 def frame(
@@ -245,26 +272,30 @@ def measure(loaded: Scenario) -> dict[str, Any]:
             now_s, now = time.monotonic() - began, net.received()
             frames.append(frame(next_s, now_s - last_s, last, now))
             last_s, last = now_s, now
+    outside = net.outside_window()
     flow, share_late = net.flow(), net.paths.late / max(1, net.paths.forwarded)
     net.close()
     return {
         "status": "complete" if flow["mptcp"] and not flow["error"] else "failed",
         "overloaded": share_late > MOST_LATE,
         "late_share": round(share_late, 4),
+        "outside_window": outside,
         "seed": loaded.seed,
         "connections": [{"completion_s": flow["done_s"]}],
         "frames": frames,
     }
 
 
-def main(name: str, seed: int, out: Path) -> None:
+def main(name: str, seed: int, out: Path, seconds: float = 0, *settings: str) -> None:
     sys.setswitchinterval(0.0005)
-    case = next(each for each in TWO_PATHS.cases if each.name == name)
-    overrides = Overrides(
-        case.strategy, None, seed, case.duration_s or TWO_PATHS.duration_s, case.settings
-    )
-    out.write_text(json.dumps(measure(scenario.load(TWO_PATHS.scenario, overrides))) + "\n")
+    case = next((each for each in TWO_PATHS.cases if each.name == name), None)
+    if case:
+        name, settings = TWO_PATHS.scenario, case.settings
+        seconds = case.duration_s or TWO_PATHS.duration_s
+    overrides = Overrides(case.strategy if case else None, None, seed, seconds, settings)
+    out.write_text(json.dumps(measure(scenario.load(name, overrides))) + "\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
+    more = [*map(float, sys.argv[4:5]), *sys.argv[5:]]
+    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), *more)

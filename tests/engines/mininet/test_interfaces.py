@@ -94,7 +94,6 @@ def test_an_interface_with_several_addresses_loses_all():
     [
         "events: [{at_s: 1, target: iface.ue1.eth2.up, value: false}]",
         "events: [{at_s: 1, target: endpoint.ue1.eth2, value: backup}]",
-        "multipath: {endpoints: [{host: ue1, interface: eth2, flags: [backup]}]}",
     ],
 )
 def test_with_the_labs_own_path_manager_the_change_is_refused_before_the_start(said, tmp_path):
