@@ -44,6 +44,7 @@ def test_the_ports_of_switches_have_a_file_with_nothing_of_other_interfaces(buil
     captures.stop()
     text = shell.run(["tcpdump", "-nr", str(captures.files[SWITCH_PORTS])], "read the file")
     assert "who-has 10.16.0.9" in text
+    assert " Out " not in text  # what leaves is captured where it enters next
     assert "127.0.0.1" not in text
 
 
