@@ -300,6 +300,28 @@ def test_a_connection_opens_in_the_background_and_waits_for_its_start(pair):
     )
 
 
+def test_commands_are_answered_while_a_connection_opens(pair):
+    """A server that accepts nobody and has a full queue drops the SYN, as a full link does."""
+    server, user = pair
+    server.close()
+    with socket.socket() as silent:
+        silent.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        silent.bind(("127.0.0.3", 5001))
+        silent.listen(0)
+        waiting = [socket.socket() for _ in range(3)]
+        for each in waiting:
+            each.setblocking(False)
+            each.connect_ex(("127.0.0.3", 5001))
+        time.sleep(0.1)
+        slow = REQUEST._asdict() | {"id": "slow", "server": "127.0.0.3", "mptcp": False}
+        user.send(do="open", flows=[slow])
+        for _ in range(20):
+            assert user.send(do="status")["flows"] == {}
+            assert user.send(do="opened") == {"opened": {}}
+        for each in waiting:
+            each.close()
+
+
 def test_a_browser_begins_with_its_last_connection_and_loads_over_all(pair):
     _server, user = pair
     sizes = ((20, 0.0), (20, 1.0))

@@ -49,8 +49,9 @@ class Captures:
     """Runs tcpdump inside every host, and one for all switch ports, which are outside the hosts.
 
     Each host has its own file `HOST.pcap`. A packet is in `switch_ports.pcap` once for each switch,
-    as it enters it; what leaves a switch enters the next node, or is lost on the link. The file has
-    the index of the port, and `ports` its name.
+    as it enters it; what leaves a switch enters the next node, or is lost on the link. At a port
+    that leads to a host it is there twice: host_port.bpf.c replaces it by a clone. The file has the
+    index of the port, and `ports` its name.
     """
 
     def __init__(self, folder: Path, network: Network, ledger: Ledger) -> None:
@@ -69,7 +70,11 @@ class Captures:
         for host, file in self.files.items():
             argv = ["tcpdump", "-i", "any", "-y", "LINUX_SLL2", "-n", "-s", str(SNAPSHOT_BYTES)]
             argv += ["-Z", "root", "-B", str(BUFFER_KIB), "--packet-buffered", "-w", "-"]
-            whole = [*argv, f"inbound and ({of_ports})"] if host == SWITCH_PORTS else network.inside(host, argv)
+            whole = (
+                [*argv, f"inbound and ({of_ports})"]
+                if host == SWITCH_PORTS
+                else network.inside(host, argv)
+            )
             reading, writing = os.pipe()
             fcntl.fcntl(reading, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
             os.set_blocking(reading, False)
