@@ -137,6 +137,13 @@ def test_the_summary_of_a_run_shows_each_subflow(wire):
     ]
 
 
+def test_the_summary_names_how_many_subflows_it_leaves_out(wire):
+    wire.open()
+    lines = terminal._captured_table(wire.found() * 43).splitlines()
+    assert lines[-1] == "3 more in pcap/subflows.json"
+    assert len(lines) == len(terminal._captured_table(wire.found() * 40).splitlines()) + 1
+
+
 def test_plain_tcp_has_no_connection(wire):
     wire.open()
     (only,) = wire.found()

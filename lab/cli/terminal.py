@@ -20,6 +20,7 @@ from lab.scenario import engine_table
 from lab.scenario.schema import Scenario
 
 PLAIN_EVERY_S = 10.0
+MOST_CAPTURED = 40  # rows
 
 
 def progress_line(progress: Progress) -> str:
@@ -211,10 +212,12 @@ def _captured_table(found: list[captured.Subflow]) -> str:
             len(each.prios),
             len(each.resets),
         )
-        for each in found
+        for each in found[:MOST_CAPTURED]
     ]
     head = ("captured at", "subflow", "kind", "open after ms", "segments", "retransmitted")
-    return text_table((*head, "reordered", "MP_PRIO", "resets"), rows)
+    table = text_table((*head, "reordered", "MP_PRIO", "resets"), rows)
+    left_out = len(found) - len(rows)
+    return f"{table}\n{left_out} more in pcap/{captured.REPORT}" if left_out else table
 
 
 def _call_table(calls: list[dict[str, Any]]) -> str:
