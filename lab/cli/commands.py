@@ -23,6 +23,7 @@ from lab.cli import run as running
 from lab.cli.classroom import classroom, grade
 from lab.cli.dilation import dilation_option
 from lab.cli.export import check_files, export, write_comparison
+from lab.cli.harm import harm
 from lab.cli.machine import audit, export_script
 from lab.cli.own_files import forwarded_with_option, with_arguments, with_option
 from lab.cli.pack_offline import pack_offline
@@ -381,6 +382,7 @@ for command in (
     export,
     export_script,
     grade,
+    harm,
     pack_offline,
     verify,
     worksheet.worksheet,

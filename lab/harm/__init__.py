@@ -1,0 +1,1 @@
+"""A search for networks on which a strategy does harm, and the smallest form of each."""
