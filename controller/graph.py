@@ -220,6 +220,17 @@ def arc_use(graph: Graph, path: ArcPath) -> ArcUse:
     return parts
 
 
+@remembered
+def wired_use(graph: Graph, path: ArcPath) -> ArcUse:
+    """Return `arc_use` without the channels that stations share: each has its own rate there."""
+    shared = {
+        one if graph.capacity_bps[one] >= graph.capacity_bps[other] else other
+        for one, other in pairwise(path)
+        if graph.names[graph.head[one]].endswith(AIR)
+    }
+    return {arc: 1.0 for arc in path if arc not in shared}
+
+
 def hops_to(
     graph: Graph, destinations: Iterable[int], usable: Container[int] | None = None
 ) -> dict[int, int]:

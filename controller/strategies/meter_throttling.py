@@ -21,6 +21,11 @@ wire.
 With `at_floor: backup`, Tier 2 subflows become backup while BW is at R_m, and there is no limit
 until they have sent the data that they had (`FloorBackup`). They then carry nothing, so step 4 is
 left out: BW follows the MAC occupancy alone.
+
+With `payoff: measured`, an access point has a limit only while a single-path user has a connection
+there. All limits together are tried, and lifted if they do not pay off (module `payoff`). An access
+point that is not congested for `STEPS_BELOW` steps with a limit has none until the next trial: what
+Tier 2 would use there stays idle.
 """
 
 from __future__ import annotations
@@ -40,17 +45,19 @@ from controller.command import (
 )
 from controller.observation import AccessPoint, Observation, Subflow
 from controller.strategies.base import Strategy, StrategyParams, choice, param, switch
+from controller.strategies.payoff import Payoff
 from controller.topology import Topology
 from controller.units import rate_text
 
 UNUSED_FRACTION = 0.5
+STEPS_BELOW = 3  # control steps without congestion after which there is no limit (`payoff`)
 
 
 class MeterThrottlingParams(StrategyParams):
     """Parameters of the strategy `meter_throttling`, with names and defaults of MP-SDN, section VI.
 
-    The paper does not have `m_floor`, `windup_guard`, `preseed`, `at_floor`, `floor_steps` and
-    `room_factor`.
+    The paper does not have `m_floor`, `windup_guard`, `preseed`, `at_floor`, `floor_steps`,
+    `room_factor` and `payoff`.
     """
 
     cth: float = param(
@@ -112,6 +119,10 @@ class MeterThrottlingParams(StrategyParams):
     floor_steps: int = param(
         1, "steps", "at_floor backup: steps at the floor before they become backup", ge=1, le=100
     )
+    payoff: Literal["assumed", "measured"] = choice(
+        "assumed",
+        "measured: limits are tried, and stay only if single-path users gain what others lose",
+    )
     room_factor: float = param(
         4.0, "1", "at_floor backup: used once more from this multiple of the floor", gt=1, le=1000
     )
@@ -127,10 +138,14 @@ class MeterThrottling(Strategy):
     name = "meter_throttling"
     Params = MeterThrottlingParams
     params: MeterThrottlingParams
-    improved = {"at_floor": "backup"}
+    improved = {"at_floor": "backup", "payoff": "measured", "interval_s": 1.0}
 
     def __init__(self, params: MeterThrottlingParams) -> None:
         super().__init__(params)
+        self._payoff = Payoff()
+        self._below: dict[str, int] = {}  # control steps without congestion, by access point
+        self._acting: set[str] = set()  # access points with a limit, while payoff is measured
+        self._idle: set[str] = set()  # those that a limit left idle
         self._backup = FloorBackup(params.floor_steps, params.room_factor)
 
     @classmethod
@@ -142,12 +157,47 @@ class MeterThrottling(Strategy):
         return f"{why} {', '.join(silent)}" if silent else None
 
     def decide(self, observation: Observation) -> list[Decision]:
-        found = (self._decide_for(ap, observation) for ap in observation.access_points)
+        limited = self._limited(observation)
+        found = (
+            self._decide_for(ap, observation) if ap.id in limited else self._lifted_at(ap)
+            for ap in observation.access_points
+        )
         limits = [decision for decision in found if decision is not None]
         if self.params.at_floor == "keep":
             return [*limits, *changes(set(), {}, observation)]
         floor_bps = effective_floor_bps(self.params.rate_bps("min_rate_mbps"))
         return self._backup.decisions(limits, floor_bps, observation)
+
+    def _limited(self, observation: Observation) -> set[str]:
+        """Return the access points that may have a limit now: all, unless payoff is measured."""
+        aps = {ap.id for ap in observation.access_points}
+        if self.params.payoff == "assumed":
+            return aps
+        self._count_below(observation)
+        single = [each for each in observation.subflows if each.user not in observation.multipath]
+        protecting = {each.ap for each in single}
+        wanted = {ap for ap in aps & protecting if self._below[ap] < STEPS_BELOW}
+        is_on = self._payoff.step(
+            observation, bool(wanted), lambda user: user not in observation.multipath
+        )
+        if not is_on:
+            self._acting, self._idle = set(), set()
+            return set()
+        self._idle |= {ap for ap in self._acting if self._below[ap] == STEPS_BELOW}
+        self._acting = wanted - self._idle
+        return self._acting
+
+    def _count_below(self, observation: Observation) -> None:
+        """Count for how many steps each access point has not been congested."""
+        for ap in observation.access_points:
+            congested = ap.mac_occupancy is not None and ap.mac_occupancy >= self.params.cth
+            before = self._below.get(ap.id, STEPS_BELOW)
+            self._below[ap.id] = 0 if congested else min(before + 1, STEPS_BELOW)
+
+    def _lifted_at(self, ap: AccessPoint) -> Decision | None:
+        if ap.meter_bps is None:
+            return None
+        return Decision(ap.id, self._payoff.reason, Unthrottle(ap.id))
 
     def withdraw(self, observation: Observation) -> list[Decision]:
         lifted = [
@@ -386,7 +436,7 @@ def changes(
         limit_bps = limits_bps.get(each.ap)
         is_tier2 = observation.tiers.get((each.user, each.ap), 1) == 2
         if limit_bps is None or not is_tier2:
-            why = "Tier 1 at its access point"
+            why = "no limit" if is_tier2 else "Tier 1 at its access point"
         else:
             why = f"the limit is {rate_text(limit_bps, observation.rate_scale)}"
         action = "in use once more" if each.backup else "backup until there is room"

@@ -18,7 +18,8 @@ class Network:
     """One user on LTE, its primary, and on WiFi; every command takes effect at once."""
 
     def __init__(self, subflows=(PRIMARY, SECONDARY), **params):
-        self.control = Control("meter_throttling/improved", params)
+        backup = {"at_floor": "backup"}  # without the rest of the improved form
+        self.control = Control("meter_throttling", backup | params)
         self.limit_bps, self.now_ns, self.decided = None, 0, []
         ends = {PRIMARY: ("lte1", "10.2.0.1"), SECONDARY: ("wifi1", "10.1.0.1")}
         self.subflows = {
@@ -128,7 +129,7 @@ def test_the_count_begins_anew_when_the_limit_has_left_the_floor():
 
 def test_a_restarted_controller_goes_on_from_the_flags():
     network = Network().steps(2, CONGESTED)
-    network.control = Control("meter_throttling/improved", {"floor_steps": 100})
+    network.control = Control("meter_throttling", {"at_floor": "backup", "floor_steps": 100})
     assert network.steps(3, CONGESTED).is_backup
     assert not network.steps(3, IDLE).is_backup
 

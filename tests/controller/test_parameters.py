@@ -48,6 +48,7 @@ meter_throttling     increase_form      by         by,to
 meter_throttling     primary_selection  priority   priority,filtering
 meter_throttling     contention         bianchi    none,bianchi
 meter_throttling     at_floor           keep       keep,backup
+meter_throttling     payoff             assumed    assumed,measured
 subflow_selection    accept             gain       printed,tentative,gain
 subflow_selection    starts             first      first,all
 subflow_selection    forecast           paper      paper,today
@@ -58,6 +59,7 @@ loss_aware           thresholds         paper      paper,measured
 loss_aware           loss_source        device     device,network,tcp
 expected_throughput  allocation         paper      paper,max_min
 expected_throughput  demand             unlimited  unlimited,measured
+expected_throughput  pacing             all        all,rivals
 """
 CHOICE_ROWS = [line.split() for line in CHOICES.strip().splitlines()]
 FIELDS = {

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import fsum
 
-from controller.graph import ArcPath, Graph, arc_path, arc_use, hops_to
+from controller.graph import ArcPath, ArcUse, Graph, arc_path, arc_use, hops_to, wired_use
 from controller.observation import Observation, Subflow
 from controller.strategies.expected_throughput.allocation import (
     Paths,
@@ -38,6 +38,7 @@ from controller.strategies.expected_throughput.exploration import Pair, PathRequ
 NO_NEEDS: Mapping[str, float] = {}  # every connection needs as much as it can get
 SLACK = 0.02  # of a rate or a capacity; a smaller difference is no reason to act
 SAME = 1e-4  # of a rate; a smaller difference is rounding
+FREE = 2.0  # of what a path can carry; such a rate limits nothing
 WORTH = 0.05  # of one connection's rate; an optional change must gain at least this
 
 
@@ -73,7 +74,8 @@ class Assignment:
     `unassigned` names the connections that still need paths; they add no load. At most
     `most_subflows` subflows of a connection get a path. A connection with at least `fairness` times
     the mean rate takes no capacity from others. If a connection differs from the observation, `why`
-    has the reason for the change.
+    has the reason for the change. With `rivals_only`, stations do not share the capacity of radio
+    channels, and connections without rivals may send at `FREE` times what their paths carry.
     """
 
     graph: Graph
@@ -82,6 +84,11 @@ class Assignment:
     connections: Mapping[str, Connection]
     unassigned: tuple[str, ...]
     why: Mapping[str, str] = field(default_factory=dict)
+    rivals_only: bool = False
+    free: tuple[str, ...] = ()  # connections without rivals
+
+    def use(self, path: ArcPath) -> ArcUse:
+        return (wired_use if self.rivals_only else arc_use)(self.graph, path)
 
     @cached_property
     def paths_and_rates(self) -> tuple[Paths, Shares]:
@@ -96,7 +103,7 @@ class Assignment:
             if name not in self.unassigned and each.with_path
         }
         paths = {
-            name: [arc_use(self.graph, path) for path in each.paths if path is not None]
+            name: [self.use(path) for path in each.paths if path is not None]
             for name, each in here.items()
         }
         return paths, {
@@ -275,15 +282,21 @@ class Assignment:
         over needs: others get what it leaves. Its own pacing rates are at least those that would be
         fair if all needed as much as they can get, so it can send more at once.
         """
-        from controller.strategies.expected_throughput.max_min import max_min_rates
+        from controller.strategies.expected_throughput.max_min import max_min_rates, without_rivals
 
         paths, _ = self.paths_and_rates
         capacity_bps = self.graph.capacity_bps
         now = {name: self._at_paths(name, present.connections[name].pacing_bps) for name in paths}
         fair = max_min_rates(capacity_bps, paths, now)
-        given, needing = fair, {name: each for name, each in needs_bps.items() if name in paths}
+        given, needing = (
+            dict(fair),
+            {name: each for name, each in needs_bps.items() if name in paths},
+        )
         if needing:
             given = max_min_rates(*_limited(capacity_bps, paths, needing), now)
+        free = tuple(without_rivals(capacity_bps, paths)) if self.rivals_only else ()
+        for name in free:
+            fair[name] = tuple(FREE * most_on(self.graph, path) for path in paths[name])
         found = {
             name: self._with_rates(name, given[name], _share(fair[name], given[name], now[name]))
             for name in paths
@@ -297,6 +310,7 @@ class Assignment:
         return replace(
             self,
             connections={**self.connections, **found},
+            free=free,
             why={**dict.fromkeys(changed, why), **self.why},
         )
 
@@ -368,6 +382,7 @@ def observed(
     fairness: float,
     most_subflows: int,
     needs_bps: Mapping[str, float] = NO_NEEDS,
+    rivals_only: bool = False,
 ) -> Assignment:
     """Return the present paths and rates, as the observation shows them.
 
@@ -386,13 +401,30 @@ def observed(
         beyond = len(paths[most_subflows:])
         paths = (*paths[:most_subflows], *[None] * beyond)
         found[name] = Connection(subflows, pairs, paths, rates)
-        if sum(rates) > (need := needs_bps.get(name, math.inf)):
-            used = tuple(each * need / sum(rates) for each in rates)
+        used = _carried(graph, paths, rates) if rivals_only else rates
+        if sum(used) > (need := needs_bps.get(name, math.inf)):
+            used = tuple(each * need / sum(used) for each in used)
+        if used != rates:
             found[name] = replace(found[name], rates=used, share=rates)
         within = list(zip(subflows, pairs, paths, strict=True))[:most_subflows]
         if any(_is_undecided(graph, *each) for each in within):
             unassigned.append(name)
-    return Assignment(graph, fairness, most_subflows, found, tuple(unassigned))
+    return Assignment(
+        graph, fairness, most_subflows, found, tuple(unassigned), rivals_only=rivals_only
+    )
+
+
+def most_on(graph: Graph, use: ArcUse) -> float:
+    """Return the largest rate in bit/s of a path without other load."""
+    return min((graph.capacity_bps[arc] / part for arc, part in use.items()), default=0.0)
+
+
+def _carried(graph: Graph, paths: Sequence[ArcPath | None], rates: Rates) -> Rates:
+    """Return the rates in bit/s, each at most what its path can carry."""
+    return tuple(
+        rate if path is None else min(rate, most_on(graph, wired_use(graph, path)))
+        for path, rate in zip(paths, rates, strict=True)
+    )
 
 
 def _pair(graph: Graph, subflow: Subflow) -> Pair | None:

@@ -87,6 +87,11 @@ def max_min_rates(capacity_bps: Sequence[float], paths: Paths, present: Shares) 
     return rates
 
 
+def without_rivals(capacity_bps: Sequence[float], paths: Paths) -> list[str]:
+    """Return the connections that share no scarce arc with another one."""
+    return [names[0] for names, _ in _groups(capacity_bps, paths) if len(names) == 1]
+
+
 def _groups(capacity_bps: Sequence[float], paths: Paths) -> Iterator[tuple[list[str], _Group]]:
     """Yield a pair for each group of competing connections: their names, and the group."""  # 1
     most = {

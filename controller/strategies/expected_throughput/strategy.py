@@ -17,6 +17,9 @@ Source: S-MPTCP, sections III to V. As soon as a subflow opens or closes, and ev
    steps 4 and 5 (module `max_min`). With `demand: measured` in addition, others get what a
    connection does not use of its fair rate (module `demand`). Its pacing rate stays the fair one,
    so pacing rates together can exceed a link's capacity by what was given to others.
+   With `pacing: rivals`, stations have no rates for radio channels: a channel divides its air
+   itself, and equal rates would give most of it to the slowest station. A connection that shares no
+   scarce link is not paced, because a limit would help nobody (`Unlimited`).
 6) Each difference from the observation becomes a command. A subflow with a rate of 0 becomes
    backup, unless all others of its connection are backup. No command overloads a link by what
    connections need (function `decisions`).
@@ -27,7 +30,7 @@ the observation and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -43,8 +46,8 @@ from controller.command import (
     effective_floor_bps,
     subflow_name,
 )
-from controller.graph import ArcPath, ArcUse, Graph, arc_use, build_graph, switches_on
-from controller.observation import Observation, Subflow
+from controller.graph import ArcPath, ArcUse, Graph, build_graph, switches_on
+from controller.observation import Observation, Subflow, SubflowKey
 from controller.strategies.base import Strategy, StrategyParams, choice, hashed_paths, param
 from controller.strategies.expected_throughput.assignment import (
     NO_NEEDS,
@@ -129,7 +132,7 @@ class _Comparison:
         return [decision for _, decision in sorted(found, key=lambda each: each[0])]
 
     def _targets(self, name: str) -> list[_Target]:
-        graph, connection = self.after.graph, self.after.connections[name]
+        use, connection = self.after.use, self.after.connections[name]
         present = self.before.connections[name].paths
         ends: list[tuple[int | None, bool]] = [
             (each.expected_bps, each.backup) for each in connection.subflows
@@ -149,8 +152,8 @@ class _Comparison:
                 rate,
                 backup,
                 Change(
-                    _load(graph, old, subflow.expected_bps, subflow.backup),
-                    _load(graph, path, rate, backup),
+                    _load(use, old, subflow.expected_bps, subflow.backup),
+                    _load(use, path, rate, backup),
                     not stays,
                 ),
             )
@@ -166,7 +169,7 @@ class _Comparison:
                 switches = switches_on(graph, each.path)
                 free_bps, arc = min(
                     (graph.capacity_bps[arc] - self._carried[arc] + own_bps * part, arc)
-                    for arc, part in arc_use(graph, each.path).items()
+                    for arc, part in self.after.use(each.path).items()
                 )
                 text = (
                     f"{why}: on path {' '.join(switches)} other connections leave "
@@ -238,9 +241,11 @@ class _Comparison:
         return rate_text(rate_bps, self.rate_scale)
 
 
-def _load(graph: Graph, path: ArcPath | None, rate_bps: int | None, backup: bool) -> Load:
-    use = NOWHERE if path is None else arc_use(graph, path)
-    return Load(use, 0.0 if backup else float(rate_bps or 0), backup)
+def _load(
+    use: Callable[[ArcPath], ArcUse], path: ArcPath | None, rate_bps: int | None, backup: bool
+) -> Load:
+    taken = NOWHERE if path is None else use(path)
+    return Load(taken, 0.0 if backup else float(rate_bps or 0), backup)
 
 
 def _backups(rates: Sequence[float]) -> list[bool]:
@@ -417,6 +422,10 @@ class ExpectedThroughputParams(StrategyParams):
         "unlimited",
         "measured: with max_min, others get what a connection does not use of its rate",
     )
+    pacing: Literal["all", "rivals"] = choice(
+        "all",
+        "rivals: with max_min, limit only connections that share a full cable with others",
+    )
     max_subflows: int = param(
         8, "subflows", "How many subflows of a connection get a path", ge=1, le=16
     )
@@ -433,7 +442,12 @@ class ExpectedThroughput(Strategy):
     name = "expected_throughput"
     wakes_on_subflows = True
     Params = ExpectedThroughputParams
-    improved = {"allocation": "max_min", "demand": "measured", "interval_s": 1.0}
+    improved = {
+        "allocation": "max_min",
+        "demand": "measured",
+        "pacing": "rivals",
+        "interval_s": 1.0,
+    }
     params: ExpectedThroughputParams
 
     def __init__(self, params: StrategyParams) -> None:
@@ -442,6 +456,7 @@ class ExpectedThroughput(Strategy):
         self._to_try: list[str] = []
         self._arrivals = Arrivals()
         self._demands = Demands()
+        self._unlimited = Unlimited()
         if self.params.allocation == "max_min":  # loads scipy, which takes a part of a second
             import_module("controller.strategies.expected_throughput.max_min")
 
@@ -449,6 +464,7 @@ class ExpectedThroughput(Strategy):
         if not observation.arcs:  # the network is not known yet
             return []
         needs_bps = self._needs_bps(observation)
+        observation = self._unlimited.seen(observation)
         graph = build_graph(observation.arcs)
         waiting = self._arrivals.waiting(graph, observation, self.params.max_subflows)  # 0
         before = draft = observed(
@@ -457,6 +473,7 @@ class ExpectedThroughput(Strategy):
             self.params.fairness,
             self.params.max_subflows,
             needs_bps,
+            self.params.pacing == "rivals",
         )
         for name in draft.unassigned:  # 1
             draft = draft.with_new_paths(name, f"{_user(draft, name)} needs a path")
@@ -466,7 +483,8 @@ class ExpectedThroughput(Strategy):
         draft = self._with_better_paths(draft)  # 3
         if self.params.allocation == "max_min":
             after = draft.with_max_min_rates(before, needs_bps)
-            return decisions(before, after, observation.rate_scale, SMALLEST_MAX_MIN_RAISE)
+            found = decisions(before, after, observation.rate_scale, SMALLEST_MAX_MIN_RAISE)
+            return self._unlimited.commands(after, found)
         for name in list(draft.with_free_capacity()):  # 4
             why = f"capacity is free for {_user(draft, name)}"
             draft = draft.better_of(draft.with_new_rates(name, why))
@@ -531,6 +549,50 @@ class ExpectedThroughput(Strategy):
             capacity > (1 + SLACK) * capacities.get(ends, 0)
             for ends, capacity in graph.capacities().items()
         )
+
+
+class Unlimited:
+    """Removes the pacing of connections without rivals (`pacing: rivals`).
+
+    For the rest of the strategy, their subflows have a pacing rate that limits nothing; it is
+    stored here. A restarted controller chooses their paths once more.
+    """
+
+    def __init__(self) -> None:
+        self._rates_bps: dict[SubflowKey, int] = {}
+        self._paced: frozenset[SubflowKey] = frozenset()  # in the network
+
+    def seen(self, observation: Observation) -> Observation:
+        paced = (each.key for each in observation.subflows if each.expected_bps is not None)
+        self._paced = frozenset(paced)
+        subflows = tuple(
+            replace(each, expected_bps=self._rates_bps[each.key])
+            if each.key in self._rates_bps and each.key not in self._paced and not each.backup
+            else each
+            for each in observation.subflows
+        )
+        return replace(observation, subflows=subflows)
+
+    def commands(self, after: Assignment, found: Iterable[Decision]) -> list[Decision]:
+        connections = [after.connections[name] for name in after.free]
+        self._rates_bps = {
+            each.key: rate
+            for connection in connections
+            for each, rate in zip(
+                connection.subflows, _pacing(connection, SMALLEST_MAX_MIN_RAISE), strict=True
+            )
+            if rate is not None
+        }
+        return [kept for each in found for kept in self._without_rate(each)]
+
+    def _without_rate(self, decision: Decision) -> list[Decision]:
+        command = decision.command
+        if not isinstance(command, Expect) or command.subflow not in self._rates_bps:
+            return [decision]
+        if command.subflow not in self._paced:
+            return []
+        text = "it shares no scarce link with others: not paced"
+        return [replace(decision, reason=text, command=replace(command, rate_bps=None))]
 
 
 def _without(observation: Observation, connections: Container[str]) -> Observation:

@@ -1,0 +1,142 @@
+"""Measure whether limits pay off: two times without them and with them, one after the other.
+
+A strategy that limits some users for others may be wrong about a network: what it takes can stay
+idle. The limits are therefore tried, and what all users get is measured with and without them:
+1) Without limits, take the mean rate of each user over the last `MEASURED_S`.
+2) When there is a reason for limits, begin a trial with them. The rates of its first `SETTLE_S` do
+   not count, because windows have to grow.
+3) The trial ends after `MEASURED_S` more, or at once if all users together get clearly less than
+   before (`CLEARLY`).
+4) The limits pay off if all users together get about as much as before (`ENOUGH`), and each user
+   who gets clearly less (`SHARE`) loses no more than the protected users gain.
+5) If they pay off, they stay for `HOLD_S`. Then they are lifted until the rates without them are
+   measured anew, and tried once more.
+6) If not, they are lifted, and not tried again for `WAIT_S`. This time doubles with each trial that
+   fails, up to `MOST_WAIT_S`.
+Only users who have a connection in both times count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from controller.observation import Observation
+from controller.units import NS_PER_S, rate_text
+
+MEASURED_S = 3.0
+SETTLE_S = 1.5
+HOLD_S = 40.0
+WAIT_S, MOST_WAIT_S = 20.0, 160.0
+SHARE = 0.9  # of its rate without limits; a user with less has clearly less
+ENOUGH = 0.98  # of the total without limits
+CLEARLY = 0.9
+
+Rates = Mapping[str, float]  # bit/s on the wire of each user with a connection
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What each user sent since `begin_ns`, in bit/s x s."""
+
+    begin_ns: int
+    end_ns: int
+    sent: Rates
+
+
+class Payoff:
+    """Tells at each control step whether limits should be in force, and why."""
+
+    def __init__(self) -> None:
+        self.reason = "no limit: what users get without one is measured first"
+        self._limited = False
+        self._before_ns: int | None = None
+        self._samples: list[Sample] = []
+        self._without: Rates | None = None  # measured before the trial; None if there is no trial
+        self._since_ns = 0  # of limits or of their absence
+        self._until_ns = 0  # no trial before, or the end of the time for which they stay
+        self._wait_s = WAIT_S
+
+    def step(
+        self, observation: Observation, wanted: bool, is_protected: Callable[[str], bool]
+    ) -> bool:
+        """Return whether limits should be in force. They are `wanted` if there is a reason."""
+        now_ns = observation.now_ns
+        self._count(observation)
+        if not wanted and not self._limited:
+            return False
+        if not wanted:
+            self._set(False, now_ns, "no limit: nobody is protected at a congested access point")
+        elif self._without is not None:
+            self._judge(observation, is_protected)
+        elif self._limited and now_ns >= self._until_ns:
+            self._set(False, now_ns, "no limit for now: what users get without one is measured")
+        elif not self._limited and now_ns >= self._until_ns and self._is_measured(now_ns):
+            without = self._rates()
+            self._set(True, now_ns, "trial of limits")
+            self._without = without
+        return self._limited
+
+    def _count(self, observation: Observation) -> None:
+        now_ns, before_ns = observation.now_ns, self._before_ns
+        self._before_ns = now_ns
+        if before_ns is None or before_ns < self._since_ns + round(SETTLE_S * NS_PER_S):
+            return
+        past_s = (now_ns - before_ns) / NS_PER_S
+        sent: dict[str, float] = {}
+        for each in observation.subflows:
+            sent[each.user] = sent.get(each.user, 0.0) + (each.rate_bps or 0) * past_s
+        self._samples.append(Sample(before_ns, now_ns, sent))
+        oldest_ns = now_ns - round(MEASURED_S * NS_PER_S)
+        self._samples = [each for each in self._samples if each.end_ns > oldest_ns]
+
+    def _is_measured(self, now_ns: int) -> bool:
+        needed_ns = round((SETTLE_S + MEASURED_S) * NS_PER_S)
+        return bool(self._samples) and now_ns - self._since_ns >= needed_ns
+
+    def _rates(self) -> Rates:
+        """Return the mean rates of the users who had a connection all the time."""
+        past_s = sum(each.end_ns - each.begin_ns for each in self._samples) / NS_PER_S
+        always = set.intersection(*(set(each.sent) for each in self._samples))
+        return {
+            user: sum(each.sent[user] for each in self._samples) / past_s for user in sorted(always)
+        }
+
+    def _judge(self, observation: Observation, is_protected: Callable[[str], bool]) -> None:
+        if not self._samples or self._without is None:
+            return
+        now_ns, ratio = observation.now_ns, observation.rate_scale
+        now = self._rates()
+        before = {user: rate for user, rate in self._without.items() if user in now}
+        now = {user: now[user] for user in before}
+        totals = [rate_text(round(sum(each.values())), ratio) for each in (now, before)]
+        text = "all users together get {} with them, and {} without".format(*totals)
+        if sum(now.values()) < CLEARLY * sum(before.values()):
+            self._fails(now_ns, text)
+        elif self._is_measured(now_ns):
+            if pays_off(before, now, is_protected):
+                self._without, self._wait_s = None, WAIT_S
+                self._until_ns = now_ns + round(HOLD_S * NS_PER_S)
+                self.reason = f"limits pay off: {text}"
+            else:
+                self._fails(now_ns, text)
+
+    def _fails(self, now_ns: int, text: str) -> None:
+        self._set(False, now_ns, f"no limit: limits do not pay off: {text}")
+        self._until_ns = now_ns + round(self._wait_s * NS_PER_S)
+        self._wait_s = min(2 * self._wait_s, MOST_WAIT_S)
+
+    def _set(self, limited: bool, now_ns: int, reason: str) -> None:
+        self._limited, self._since_ns, self._until_ns = limited, now_ns, now_ns
+        self._samples, self._without, self.reason = [], None, reason
+
+
+def pays_off(without: Rates, limited: Rates, is_protected: Callable[[str], bool]) -> bool:
+    """Compare rates with and without limits; both have the same users (rule 4)."""
+    if not without or sum(limited.values()) < ENOUGH * sum(without.values()):
+        return False
+    gains = {user: limited[user] - without[user] for user in without}
+    gained = sum(gains[user] for user in gains if is_protected(user))
+    return gained > 0 and all(
+        -gain <= gained for user, gain in gains.items() if limited[user] < SHARE * without[user]
+    )

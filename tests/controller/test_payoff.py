@@ -1,0 +1,84 @@
+"""Limits are tried, and stay only while they pay off."""
+
+import pytest
+
+from controller.observation import Observation, Subflow
+from controller.strategies.payoff import HOLD_S, WAIT_S, Payoff, pays_off
+
+MBPS = 1_000_000
+
+
+def is_protected(user):
+    return user == "single"
+
+
+@pytest.mark.parametrize(
+    ("single", "other", "third", "expected"),
+    [
+        (14, 6, 10, True),
+        (13, 6, 10, False),  # less for all together
+        (10, 10, 10, False),  # nobody gains
+        (9, 14, 10, False),  # who is protected loses
+        (11, 8, 12, False),  # the gain is somebody else's
+        (20, 9.1, 9.1, True),
+    ],
+)
+def test_what_is_taken_must_reach_who_is_protected(single, other, third, expected):
+    without = {"single": 10.0, "other": 10.0, "third": 10.0}
+    limited = {"single": single, "other": other, "third": third}
+    assert pays_off(without, limited, is_protected) is expected
+
+
+class Cell:
+    """Two users whose rates depend on whether there are limits."""
+
+    def __init__(self, without, limited):
+        self.payoff, self.now_s, self.limited = Payoff(), 0, False
+        self.rates = {False: without, True: limited}
+
+    def step(self, wanted=True):
+        self.now_s += 1
+        subflows = tuple(
+            Subflow(f"{user}-1", 1, user, "wifi1", "s:1", "d:1", rate_bps=round(mbps * MBPS))
+            for user, mbps in self.rates[self.limited].items()
+        )
+        seen = Observation(self.now_s * 1_000_000_000, subflows=subflows)
+        self.limited = self.payoff.step(seen, wanted, is_protected)
+        return self.limited
+
+    def steps(self, count):
+        return [self.step() for _ in range(count)]
+
+
+def test_limits_that_pay_off_stay_until_they_are_tried_anew():
+    cell = Cell({"single": 4, "other": 8}, {"single": 8, "other": 5})
+    begin = cell.steps(20).index(True)
+    assert 4 <= begin <= 6  # seconds; what users get without limits is measured before
+    assert cell.limited
+    assert not all(cell.steps(round(HOLD_S)))
+    assert all(cell.steps(8)[-2:])
+
+
+def test_limits_that_cost_are_lifted_soon_and_tried_ever_less():
+    cell = Cell({"single": 4, "other": 8}, {"single": 4, "other": 3})
+    found = cell.steps(200)
+    assert not found[-1]
+    begins = [n for n in range(1, 200) if found[n] and not found[n - 1]]
+    assert 2 <= len(begins) <= 4
+    assert begins[1] - begins[0] >= WAIT_S
+    assert begins[2] - begins[1] > begins[1] - begins[0]
+    assert sum(found) <= 3 * len(begins)
+
+
+def test_there_is_no_limit_without_a_reason():
+    cell = Cell({"single": 4, "other": 8}, {"single": 9, "other": 5})
+    cell.steps(15)
+    assert cell.limited
+    assert not cell.step(wanted=False)
+    assert not any(cell.step(wanted=False) for _ in range(20))
+
+
+def test_a_user_who_comes_during_a_trial_does_not_count():
+    cell = Cell({"single": 4, "other": 8}, {"single": 4, "other": 8, "new": 20})
+    cell.steps(12)
+    assert not cell.limited

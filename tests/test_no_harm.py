@@ -1,0 +1,86 @@
+"""Networks on which the improved forms did harm before, made small (docs/notebook/harm.md)."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.harm.trial import Network
+
+METER, EXPECTED = "meter_throttling/improved", "expected_throughput/improved"
+
+
+def home(users, flows, duration_s=20, events=()):
+    return {
+        "name": "home",
+        "title": "A small home",
+        "topology": {
+            "kind": "wifi_lte",
+            "users": users,
+            "multipath": [each["id"] for each in users if {"wifi_mbps", "lte_mbps"} <= each.keys()],
+        },
+        "traffic": [{"user": user, **flow} for user, flow in flows.items()],
+        "multipath": {"cc": "reno"},
+        "events": list(events),
+        "seed": 3,
+        "duration_s": duration_s,
+    }
+
+
+BULK = {"kind": "bulk"}
+SLOW_STATION = home(  # the only one who could gain is slow
+    [
+        {"id": "ue1", "near": "wifi", "wifi_mbps": 0.6},
+        {"id": "ue2", "near": "lte", "wifi_mbps": 4, "lte_mbps": 1},
+    ],
+    {"ue1": BULK, "ue2": BULK},
+    30,
+)
+NOBODY_PROTECTED = home(
+    [
+        {"id": "ue1", "near": "wifi", "wifi_mbps": 4, "lte_mbps": 3},
+        {"id": "ue2", "near": "lte", "wifi_mbps": 3, "lte_mbps": 4},
+    ],
+    {"ue1": BULK, "ue2": BULK},
+)
+SLOW_ON_LTE = home(  # equal rates give the slow one most of the air
+    [
+        {"id": "ue1", "near": "lte", "lte_mbps": 0.5},
+        {"id": "ue2", "near": "lte", "lte_mbps": 6},
+    ],
+    {"ue1": BULK, "ue2": BULK},
+)
+ALONE = {  # a limit helps nobody
+    "name": "alone",
+    "title": "One user",
+    "topology": {
+        "kind": "parallel_paths",
+        "paths": [
+            {"rate_mbps": 1.4, "delay_ms": 16, "loss": 0.03, "queue_packets": 100},
+            {"rate_mbps": 3.2, "delay_ms": 34, "loss": 0.005, "queue_packets": 50},
+        ],
+    },
+    "traffic": [{"user": "ue1"}],
+    "events": [{"at_s": 8, "target": "link.path1.rate_mbps", "value": 4}],
+    "seed": 3,
+    "duration_s": 20,
+}
+
+
+@pytest.mark.parametrize(
+    ("network", "form"),
+    [
+        (NOBODY_PROTECTED, METER),
+        (SLOW_ON_LTE, EXPECTED),
+        (ALONE, EXPECTED),
+    ],
+    ids=["nobody protected", "slow on LTE", "alone"],
+)
+def test_the_improved_form_does_no_harm_here(network, form):
+    found = Network(network).harm_of(form)
+    assert found is None, found.text
+
+
+def test_no_user_pays_long_for_a_slow_station():
+    """A trial costs too much of this short run, but no user has less for longer than 10 s."""
+    found = Network(SLOW_STATION).harm_of(METER)
+    assert found is None or found.low is None, found.text
