@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab.harm.trial import Network
+from lab.harm.trial import Network, rates_of
+from lab.scenario.loading import Overrides, from_data
 
 METER, EXPECTED = "meter_throttling/improved", "expected_throughput/improved"
 
@@ -69,11 +70,10 @@ ALONE = {  # a limit helps nobody
 @pytest.mark.parametrize(
     ("network", "form"),
     [
-        (NOBODY_PROTECTED, METER),
         (SLOW_ON_LTE, EXPECTED),
         (ALONE, EXPECTED),
     ],
-    ids=["nobody protected", "slow on LTE", "alone"],
+    ids=["slow on LTE", "alone"],
 )
 def test_the_improved_form_does_no_harm_here(network, form):
     found = Network(network).harm_of(form)
@@ -84,3 +84,12 @@ def test_no_user_pays_long_for_a_slow_station():
     """A trial costs too much of this short run, but no user has less for longer than 10 s."""
     found = Network(SLOW_STATION).harm_of(METER)
     assert found is None or found.low is None, found.text
+
+
+def test_nothing_is_limited_where_nobody_is_protected():
+    plain, ours = (
+        rates_of(from_data(NOBODY_PROTECTED, "home", Overrides(strategy=each)))
+        for each in ("none", METER)
+    )
+    assert plain.users.keys() == ours.users.keys()
+    assert all((plain.users[user] == ours.users[user]).all() for user in plain.users)
