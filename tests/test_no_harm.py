@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lab.harm.trial import Network, rates_of
-from lab.scenario.loading import Overrides, from_data
+from lab.scenario.loading import Overrides, from_data, load
 
 METER, EXPECTED = "meter_throttling/improved", "expected_throughput/improved"
 
@@ -93,3 +93,13 @@ def test_nothing_is_limited_where_nobody_is_protected():
     )
     assert plain.users.keys() == ours.users.keys()
     assert all((plain.users[user] == ours.users[user]).all() for user in plain.users)
+
+
+@pytest.mark.parametrize("scenario", ["testbed_wifi_lte", "thirty_users"])
+def test_the_gain_of_the_papers_form_is_kept(scenario):
+    def single_path(strategy):
+        rates = rates_of(load(scenario, Overrides(strategy=strategy, duration_s=30)))
+        return sum(each.mean() for user, each in rates.users.items() if user not in rates.multipath)
+
+    plain, paper, ours = map(single_path, ("none", "meter_throttling", METER))
+    assert ours - plain >= 0.8 * (paper - plain)

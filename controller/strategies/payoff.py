@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from controller.observation import Observation
+from controller.observation import Observation, Subflow, SubflowKey
 from controller.units import NS_PER_S, rate_text
 
 MEASURED_S = 3.0
@@ -51,6 +51,8 @@ class Payoff:
         self.reason = "no limit: what users get without one is measured first"
         self._limited = False
         self._before_ns: int | None = None
+        self._counts: dict[SubflowKey, Subflow] = {}  # of this control step, and of the one before
+        self._previous: dict[SubflowKey, Subflow] = {}
         self._samples: list[Sample] = []
         self._without: Rates | None = None  # measured before the trial; None if there is no trial
         self._since_ns = 0  # of limits or of their absence
@@ -80,15 +82,31 @@ class Payoff:
     def _count(self, observation: Observation) -> None:
         now_ns, before_ns = observation.now_ns, self._before_ns
         self._before_ns = now_ns
+        counts, self._counts = self._counts, {each.key: each for each in observation.subflows}
+        self._previous = counts
         if before_ns is None or before_ns < self._since_ns + round(SETTLE_S * NS_PER_S):
             return
         past_s = (now_ns - before_ns) / NS_PER_S
         sent: dict[str, float] = {}
         for each in observation.subflows:
-            sent[each.user] = sent.get(each.user, 0.0) + (each.rate_bps or 0) * past_s
+            arrives = self._arriving(each)
+            sent[each.user] = sent.get(each.user, 0.0) + (each.rate_bps or 0) * arrives * past_s
         self._samples.append(Sample(before_ns, now_ns, sent))
         oldest_ns = now_ns - round(MEASURED_S * NS_PER_S)
         self._samples = [each for each in self._samples if each.end_ns > oldest_ns]
+
+    def _arriving(self, now: Subflow) -> float:
+        """Return the part of the packets since the last step that did not get lost."""
+        before = self._previous.get(now.key)
+        counts = [
+            count
+            for each in (now, before)
+            for count in (each and each.sent_packets, each and each.lost_packets)
+        ]
+        if any(count is None for count in counts):
+            return 1.0
+        sent, lost, sent_before, lost_before = (count or 0 for count in counts)
+        return max(0.0, 1 - (lost - lost_before) / max(1, sent - sent_before))
 
     def _is_measured(self, now_ns: int) -> bool:
         needed_ns = round((SETTLE_S + MEASURED_S) * NS_PER_S)
