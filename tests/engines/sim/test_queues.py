@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lab.engines.sim.core import links, queues
 from lab.engines.sim.core import state as at
+from lab.engines.sim.core.red import admits_early
 from lab.engines.sim.network import Network
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
@@ -356,7 +357,7 @@ def arrives(network, hop, backlog, now_ns=0, ecn=at.NOT_ECT):
     """Whether RED lets a packet into a queue that holds `backlog` full packets."""
     q, p = hop.managed, network.w.free_packet
     q.size_bytes, p.size, p.ecn = backlog * 1514, 1514, ecn
-    admitted = queues.admits_early(hop, q, p, now_ns)
+    admitted = admits_early(hop, q, p, now_ns)
     was, p.ecn = p.ecn, at.NOT_ECT
     return admitted, was
 

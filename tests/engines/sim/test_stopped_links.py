@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from lab.errors import RequestError
 from lab.scenario.targets import targets
 
 FULL_MBPS = 1448 / 1514  # payload of 1 Mb/s of frames
+BOTH_WAYS = re.compile(r"cell\.lte\d\.\w+\.rate_mbps")
 PATH = {"rate_mbps": 10, "delay_ms": 10, "queue_packets": 50}
 
 
@@ -84,7 +87,7 @@ def test_a_connection_that_begins_during_an_outage_is_not_late_after_it(paths):
 
 def test_a_station_of_lte_holds_what_waits_and_leaves_its_share_to_the_others(testbed):
     simulation = testbed("duration_s=60")
-    names = [name for name in simulation_targets(simulation) if name.startswith("cell.lte")]
+    names = [name for name in simulation_targets(simulation) if BOTH_WAYS.fullmatch(name)]
     target = names[0]
     _, ap, user, _ = target.split(".")
     simulation.run(5)

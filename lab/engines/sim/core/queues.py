@@ -2,8 +2,7 @@
 
 - codel: CoDel (RFC 8289). A packet is dropped when it leaves the queue, if all packets of the last
   INTERVAL waited longer than TARGET; then more and more often, until one waits less.
-- red: RED (Floyd and Jacobson, IEEE/ACM ToN 1(4), 1993). An arriving packet is dropped at random,
-  the more often the longer the queue has been on average, and always above a maximum.
+- red: RED, see `red`.
 - fq_codel: FQ-CoDel (RFC 8290). Each flow has a queue with CoDel, of FLOWS ones by its hash. They
   are served in turn (deficit round robin), and flows that have just begun first.
 
@@ -20,10 +19,9 @@ from __future__ import annotations
 
 import math
 
-from lab.engines.sim.core import ecn, events, links
+from lab.engines.sim.core import ecn, events, links, red
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import jit
-from lab.engines.sim.core.random_numbers import random_below
 from lab.engines.sim.core.state import Event, FlowList, FlowQueue, Hop, Packet, Queue, World
 
 FLOWS = 1024
@@ -55,7 +53,7 @@ def put(w: World, h: Hop, q: Queue, p: Packet, now_ns: int) -> bool:
         if q.count > q.limit:
             drop_of_fattest(w, h, q)
     elif not (
-        admits_early(h, q, p, now_ns)
+        red.admits_early(h, q, p, now_ns)
         if q.kind == at.RED
         else q.count < q.limit or q.sent.first == w.no_packet
     ):
@@ -268,45 +266,3 @@ def remove_first(q: Queue, listed: FlowList) -> None:
 
 
 # --- RED
-
-
-@jit
-def admits_early(h: Hop, q: Queue, p: Packet, now_ns: int) -> bool:
-    """Return True if RED lets packet `p` into the queue of link `h`, perhaps with a mark."""
-    average(h, q, now_ns)
-    mean_bytes = q.scaled_average >> q.weight_log
-    if mean_bytes < q.min_bytes:
-        q.since_mark = -1
-    elif mean_bytes >= q.max_bytes:
-        q.since_mark = -1
-        if not ecn.marks(q, p):
-            return False
-    elif is_chosen(h, q, mean_bytes) and not ecn.marks(q, p):
-        return False
-    return q.size_bytes + p.size <= q.limit * MTU_BYTES
-
-
-@jit
-def average(h: Hop, q: Queue, now_ns: int) -> None:
-    """Give the present length of the queue to its average. If it was empty, the average falls as if
-    that many full frames had found it empty as the link could have sent."""
-    if q.idle_since_ns == 0:
-        q.scaled_average += q.size_bytes - (q.scaled_average >> q.weight_log)
-        return
-    frames = (now_ns - q.idle_since_ns) * h.rate_bps // (MTU_BYTES * 8 * at.NS_PER_S)
-    q.idle_since_ns = 0
-    while frames > 0 and q.scaled_average >> q.weight_log > 0:
-        q.scaled_average -= q.scaled_average >> q.weight_log
-        frames -= 1
-
-
-@jit
-def is_chosen(h: Hop, q: Queue, mean_bytes: int) -> bool:
-    """Return True if a packet is to be dropped or marked. The number of packets between two that
-    are chosen is uniformly distributed (section VII of the paper, method 2)."""
-    q.since_mark += 1
-    chosen = q.since_mark > 0 and (mean_bytes - q.min_bytes) * q.since_mark >= q.gap
-    if chosen or q.since_mark == 0:
-        q.since_mark = 0
-        q.gap = random_below(h.random, at.MILLION) * q.span // at.MILLION
-    return chosen
