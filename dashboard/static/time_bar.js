@@ -80,7 +80,7 @@ export class TimeBar {
     if (this.marks.dataset.shown === key) return;
     this.marks.dataset.shown = key;
     for (const [mark, path] of Object.entries(this.paths)) {
-      const places = events.filter((event) => event.mark === mark).map((event) => (100 * event.t) / end);
+      const places = events.filter((event) => event.mark === mark).map((event) => (100 * Math.max(0, event.t)) / end);
       path.setAttribute("d", [...new Set(places.map((each) => `M${each.toFixed(1)} 0v1`))].join(""));
     }
   }

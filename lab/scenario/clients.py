@@ -15,7 +15,8 @@ the same ones. This module imports little, because the programs in the hosts sta
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -84,7 +85,7 @@ class Quality(NamedTuple):
     switches: int
 
 
-class Client:
+class Client(ABC):
     """The base class of clients. `done` has what is complete, in the order of its end, until the
     engine takes it; `waiting` is what was begun and is not complete."""
 
@@ -94,15 +95,15 @@ class Client:
         self.waiting: list[tuple[float, int]] = []  # when each was begun, and its size
         self.done: list[Done] = []
 
-    def begin(self, now_s: float) -> Asks:
-        raise NotImplementedError
+    @abstractmethod
+    def begin(self, now_s: float) -> Asks: ...
 
-    def answered(self, now_s: float, ask: Ask) -> Asks:
-        raise NotImplementedError
+    @abstractmethod
+    def answered(self, now_s: float, ask: Ask) -> Asks: ...
 
+    @abstractmethod
     def woke(self, now_s: float) -> Asks:
         """Act at `wake_s`. The engine has set `wake_s` to never before."""
-        raise NotImplementedError
 
     def quality(self, now_s: float) -> Quality | None:
         """Return what the viewer of a video saw until now; None for other clients."""
@@ -308,7 +309,11 @@ class VideoClient(Client):
         return last
 
 
-CLIENTS = {"rpc": RpcClient, "web": WebClient, "video": VideoClient}
+CLIENTS: dict[str, Callable[[ClientSpec], Client]] = {
+    "rpc": RpcClient,
+    "web": WebClient,
+    "video": VideoClient,
+}
 
 
 def make(spec: ClientSpec) -> Client:
