@@ -7,6 +7,7 @@ network carries each rate multiplied by `rate_scale`: the product is the rate on
 from __future__ import annotations
 
 NS_PER_S = 1_000_000_000
+STOPPED_BPS = 8  # a rate of 0 on the wire: a full frame would take 25 minutes
 
 
 def bps_from_mbps(mbps: float) -> int:

@@ -28,6 +28,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 from controller.units import (
+    STOPPED_BPS,
     bps_from_mbps,
     fraction_from_ppm,
     mbps_from_bps,
@@ -196,7 +197,6 @@ Change = (
 Kind = Literal["number", "switch", "name", "parameter", "place"]
 MAX_MBPS = 10_000
 MIN_MBPS = 0.001
-STOPPED_BPS = 8  # a rate of 0 on the wire, as in shapers: a full frame would take 25 minutes
 MAX_DELAY_MS = 5_000
 MAX_QUEUE_PACKETS = 10_000
 MAX_M = 100_000  # of a place in a network without an area

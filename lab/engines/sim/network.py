@@ -12,6 +12,7 @@ from weakref import WeakSet
 
 from controller.observation import SubflowKey
 from controller.paths import Path
+from controller.units import STOPPED_BPS
 from lab.engines.sim import compiled
 from lab.engines.sim.core import (
     application,
@@ -36,7 +37,6 @@ from lab.scenario.flows import Flow
 from lab.scenario.interfaces import endpoint_of
 from lab.scenario.schema import Multipath, Role
 from lab.scenario.targets import (
-    STOPPED_BPS,
     LinkChange,
     SetLinkDelay,
     SetLinkLoss,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from controller import paths
-from controller.units import ns_from_ms, ppm_from_fraction
+from controller.units import STOPPED_BPS, ns_from_ms, ppm_from_fraction
 from lab.engines.sim import dcf_tables
 from lab.engines.sim.core import queues, random_numbers, sender
 from lab.engines.sim.core import state as at
@@ -17,7 +17,6 @@ from lab.radio.cell import Cell, Station, Towards
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
 from lab.scenario.subflows import Planned, of_call, planned
-from lab.scenario.targets import STOPPED_BPS
 from lab.topologies.bursts import Bursts
 from lab.topologies.queues import FIFO, Discipline, red
 from lab.topologies.topology import Link, Topology, Wiring, link_delay_ns, wire

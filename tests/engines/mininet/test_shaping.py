@@ -6,6 +6,7 @@ import subprocess
 import pytest
 from machine import needs_root
 
+from controller.units import STOPPED_BPS
 from lab.engines.mininet.kernel import netlink, shaping
 from lab.engines.mininet.kernel.shaping import Shape
 from lab.topologies.bursts import Bursts
@@ -78,6 +79,15 @@ def test_netlink_sets_the_same_impairments_as_tc():
     options = netlink.first_attribute(plain[20:], netlink.TCA_OPTIONS)
     assert netlink._configured_loss(options) == pytest.approx(0.05)
     assert {kind for kind, _ in netlink.attributes(options[24:])} == {10, 11}
+
+
+def test_a_stopped_link_owes_htb_no_more_than_a_second():
+    """Its class can be set at all: the burst of a slower one does not fit into the request."""
+    shape = Shape(STOPPED_BPS, 0, 0, 0, 50)
+    frame_s = 8 * shaping.MTU_BYTES / shape.line_bps
+    assert frame_s == 1
+    burst = shaping.burst_bytes(shape.line_bps, shaping.LINK_BUCKET_MS)
+    assert netlink._htb_class(1, shape.line_bps, burst)
 
 
 def test_loss_in_ppm_becomes_percent():

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from controller.units import STOPPED_BPS
 from lab.topologies.bursts import Bursts
 from lab.topologies.queues import FIFO, Discipline, red
 
@@ -54,6 +55,10 @@ class Shape:
 
     @property
     def line_bps(self) -> int:
+        """The rate for HTB. A stopped link lets one full frame a second pass: HTB counts what it
+        has sent as time, so it would wait for a slower frame also when the rate has risen."""
+        if self.rate_bps and self.rate_bps <= STOPPED_BPS:
+            return 8 * MTU_BYTES
         return self.rate_bps or LINE_RATE_BPS
 
     @property
