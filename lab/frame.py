@@ -91,13 +91,17 @@ class UserSample:
 
     The position is None if the topology gives users no positions. `held_back_kb` is out-of-order
     data: it has arrived but cannot be read yet, because earlier data is missing. The number is the
-    largest in the interval, summed over the user's connections.
+    largest in the interval, summed over the user's connections. `waited_s`, `mos` and `stalled` are
+    what the user notices (`lab.run.felt`).
     """
 
     mbps: float = 0.0
     x_m: float | None = None
     y_m: float | None = None
     held_back_kb: float | None = None
+    waited_s: float | None = None
+    mos: float | None = None
+    stalled: float | None = None
 
 
 @dataclass(frozen=True)
@@ -196,10 +200,7 @@ class Frame:
             **measured,
             "ap": {name: vars(each) for name, each in self.ap.items()},
             "link": {name: {"mbps": each.mbps} | vars(each) for name, each in self.link.items()},
-            "user": {
-                name: _without_none(each, "x_m", "y_m", "held_back_kb")
-                for name, each in self.user.items()
-            },
+            "user": {name: _without_none(each, *OPTIONAL) for name, each in self.user.items()},
             "sf": {name: _without_none(each, "user", "ap") for name, each in self.sf.items()},
         }
         for of, owners in self.computed.items():
@@ -224,6 +225,8 @@ class Frame:
         )
 
 
+# Fields of a user's sample that a line has only where they were measured
+OPTIONAL = ("x_m", "y_m", "held_back_kb", "waited_s", "mos", "stalled")
 KINDS: dict[str, Any] = {
     "ap": ApSample,
     "link": LinkSample,

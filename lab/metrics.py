@@ -264,6 +264,14 @@ HELD = Chart(
     "missing: lost, or still on its way over a slower subflow. While it waits, the subflows "
     "carry more than users read.",
 )
+WAITS = Chart(
+    "waits",
+    "What users waited for",
+    ("s",),
+    noticed.WAITED,
+)
+CALLS = Chart("calls", "How calls sound", ("MOS",), noticed.MOS_NOW, 4.5)
+VIDEOS = Chart("videos", "Videos that stand still", ("fraction",), noticed.STALLED, 1.05)
 SUBFLOWS = Chart(
     "subflows",
     "Subflows: RTT and congestion window",
@@ -470,6 +478,14 @@ BUILT_IN: tuple[Metric, ...] = (
         unit="kB",
         meaning=HELD_BACK,
         drawn=Drawn(HELD),
+    ),
+    *(
+        Metric(of="user", name=name, label=label, unit=unit, meaning=meaning, drawn=Drawn(chart))
+        for name, label, unit, meaning, chart in (
+            ("waited_s", "completion time", "s", noticed.WAITED, WAITS),
+            ("mos", "MOS of calls", "", noticed.MOS_NOW, CALLS),
+            ("stalled", "videos stood still", "", noticed.STALLED, VIDEOS),
+        )
     ),
     Metric(
         of="sf",

@@ -30,6 +30,17 @@ SLOWDOWN = (
 OF_A_SIZE = "The same of one class of sizes: up to 100 kB, up to 10 MB, and larger."
 ONE_WAY = "Half / 95 % / 99 % of the datagrams that arrived took at most this time."
 
+# In samples; see `lab.run.felt`
+WAITED = (
+    "Mean completion time of what was complete in the interval: pages, answers, files and flows. "
+    "Without any there is no number."
+)
+MOS_NOW = (
+    "How the worse direction of the worst of the user's calls sounded in the last 5 s, from 1 to "
+    "4.5. It is 1 s old: before that datagrams may still be on their way."
+)
+STALLED = "The part of the interval in which the user's videos did not play, their mean."
+
 
 def rows() -> Iterator[Row]:
     yield from _of_transfers()

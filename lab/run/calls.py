@@ -17,10 +17,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from lab.run.report import CallReport
 from lab.run.transfers import percentile
-from lab.scenario.flows import Flow, scaled_traffic, schedule
+from lab.scenario.flows import CallSpec, Flow, scaled_traffic, schedule
 from lab.scenario.schema import Scenario
 
 WINDOW_S = 5.0
@@ -90,11 +91,9 @@ def judged(flow: Flow, delays_ms: Mapping[int, float], seconds: float) -> Number
     scores, late = [], 0
     for first, end in _windows(sent, in_window):
         of_window = [arrived[n] for n in range(first, end) if n in arrived]
-        deadline_ms = min(of_window, default=0.0) + flow.call.playout_ms
-        in_time = sum(each <= deadline_ms for each in of_window)
-        late += len(of_window) - in_time
-        mouth_to_ear_ms = flow.call.packet_s * MS + deadline_ms
-        scores.append(mos(mouth_to_ear_ms, 1 - in_time / (end - first)))
+        found = score(flow.call, of_window, end - first)
+        late += found.late
+        scores.append(found.mos)
     return _rounded(
         {
             "mos": sum(scores) / len(scores),
@@ -105,6 +104,21 @@ def judged(flow: Flow, delays_ms: Mapping[int, float], seconds: float) -> Number
             "late": late / sent,
         }
     )
+
+
+class Score(NamedTuple):
+    """How one direction of a call sounded in a window, in which `late` datagrams were too late."""
+
+    mos: float
+    late: int
+
+
+def score(call: CallSpec, delays_ms: Sequence[float], sent: int) -> Score:
+    """Judge a window of a call. `delays_ms` are those of the datagrams that arrived, of `sent`."""
+    deadline_ms = min(delays_ms, default=0.0) + call.playout_ms
+    in_time = sum(each <= deadline_ms for each in delays_ms)
+    mouth_to_ear_ms = call.packet_s * MS + deadline_ms
+    return Score(mos(mouth_to_ear_ms, 1 - in_time / sent), len(delays_ms) - in_time)
 
 
 def _windows(sent: int, size: int) -> Iterator[tuple[int, int]]:

@@ -36,6 +36,7 @@ from lab.errors import LabError, RequestError
 from lab.frame import Frame
 from lab.run.captured import SWITCH_PORTS
 from lab.run.engine import Answer, Engine, Reported
+from lab.run.felt import Felt
 from lab.run.recorder import Recorder
 from lab.run.report import Report, mptcp_verdict
 from lab.scenario import targets
@@ -129,13 +130,16 @@ class MininetEngine(Engine):
             self._captures.flush()
         self._hear()
         frame, reasons = self.telemetry.frame(until_s, late_s)
-        for t, fields in self.workload.completed(self.telemetry.sampler.newly_complete()):
+        sampler = self.telemetry.sampler
+        for t, fields in (
+            *self.workload.completed(sampler.newly_complete()),
+            *self.workload.exchanged(sampler.take_exchanges()),
+        ):
             self.recorder.event(t, "completion", **fields)
-        for t, fields in self.workload.exchanged(self.telemetry.sampler.take_exchanges()):
-            self.recorder.event(t, "completion", **fields)
+            self.felt.completed(fields)
         for reason in reasons:
             self._record_event("warning", text=f"overloaded: {reason}", overloaded=True)
-        return [frame]
+        return [self.felt.added_to(frame, self.workload.video_reports())]
 
     def _follow_users(self) -> None:
         """Process the handovers of users since the last call.
@@ -270,6 +274,7 @@ class MininetEngine(Engine):
         self.workload = Workload(
             self.scenario, emulated.wiring, emulated.programs, self.telemetry.sampler
         )
+        self.felt = Felt(self.workload.to_come, self.telemetry.sampler.heard_ms)
         self.supervision = Supervision.of(emulated, self._warn)
         with self.supervision, emulated.pox.steps_held():
             reopened = self.workload.prepare()

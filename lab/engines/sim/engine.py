@@ -35,6 +35,7 @@ from lab.frame import Frame
 from lab.radio import dcf
 from lab.radio.occupancy import PERIOD_S
 from lab.run.engine import Engine
+from lab.run.felt import Felt
 from lab.run.recorder import Recorder
 from lab.run.report import (
     CallReport,
@@ -294,6 +295,7 @@ class SimEngine(Engine):
         self.network = self._network = Network(
             scenario.network, scenario.multipath, flows.values(), scenario.seed
         )
+        self.felt = Felt(self._acts, self._heard_ms)
         self._cc: str | None = None
         self._measurement_ns = 0
         self._occupancies: dict[str, list[float]] = {}
@@ -354,7 +356,8 @@ class SimEngine(Engine):
         self._occupancies = {}
         for flow in sorted(self.sampler.completed(), key=self._done_ns):
             self._complete(flow)
-        return [self.sampler.frame(self.controller.tiers, means, self.controller.limits_bps)]
+        frame = self.sampler.frame(self.controller.tiers, means, self.controller.limits_bps)
+        return [self.felt.added_to(frame, self.clients.videos())]
 
     def run_until(self, until_s: float) -> float:
         """Simulate until t = `until_s`, with all changes of traffic and all measurements that are
@@ -448,6 +451,10 @@ class SimEngine(Engine):
                 delays_ms = {n: units.ms_from_ns(each) for n, each in delays_ns.items()}
                 yield CallReport(connection.flow.id, delays_ms)
 
+    def _heard_ms(self, flow: Flow, numbers: range) -> list[float]:
+        delays_ns = self.network.delays_ns(flow)
+        return [units.ms_from_ns(delays_ns[n]) for n in numbers if n in delays_ns]
+
     # --- traffic and measurements
 
     def _act(self, act: Act) -> None:
@@ -471,20 +478,18 @@ class SimEngine(Engine):
         flows that the user still has."""
         done_ns = self._done_ns(flow)
         started_ns = self.connections[flow.id].record.started_ns
-        taken_s = round((done_ns - started_ns) / at.NS_PER_S, 3)
-        self.recorder.event(
-            done_ns / at.NS_PER_S,
-            "completion",
-            user=flow.user,
-            connection=flow.id,
-            completion_s=taken_s,
-            **of_traffic(flow),
-        )
+        fields: dict[str, str | float] = {"user": flow.user, "connection": flow.id}
+        fields |= {"completion_s": round((done_ns - started_ns) / at.NS_PER_S, 3)}
+        fields |= of_traffic(flow)
+        self._completed(done_ns / at.NS_PER_S, fields)
         self._set_rates(self.demands.end(flow))
 
     def _exchanged(self, flow: Flow, done: Done) -> None:
-        fields = exchange_fields(flow, done, self.scenario.rate_scale)
-        self.recorder.event(done.end_s, "completion", **fields)
+        self._completed(done.end_s, exchange_fields(flow, done, self.scenario.rate_scale))
+
+    def _completed(self, t: float, fields: dict[str, str | float]) -> None:
+        self.recorder.event(t, "completion", **fields)
+        self.felt.completed(fields)
 
     def _done_ns(self, flow: Flow) -> int:
         return self.connections[flow.id].record.done_ns

@@ -19,6 +19,7 @@ from lab.engines.mininet.kernel.tcp_sockets import TcpSocket
 from lab.frame import SubflowSample, UserSample
 from lab.run.report import ConnectionReport, SubflowReport
 from lab.scenario.clients import Done, Quality
+from lab.scenario.flows import Flow
 from lab.topologies.topology import Interface, Wiring
 
 Endpoint = tuple[str, int]
@@ -207,6 +208,12 @@ class Sampler:
                 self.connections[name].done += [Done(*each) for each in got["exchanges"]]
                 self.connections[name].waiting = got["waiting"]
                 self.connections[name].quality = got["quality"] and Quality(*got["quality"])
+
+    def heard_ms(self, flow: Flow, numbers: range) -> list[float]:
+        """Return the delays of those datagrams of a call that have arrived."""
+        connection = self.connections.get(flow.id)
+        delays_ms = connection.delays_ms if connection else {}
+        return [delays_ms[n] for n in numbers if n in delays_ms]
 
     def take_exchanges(self) -> list[tuple[str, Done]]:
         """Return the exchanges that were complete since the last call, with the IDs of their

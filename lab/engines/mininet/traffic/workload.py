@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
@@ -122,6 +122,11 @@ class Workload:
             begin = {"do": "begin", "zero_s": self.zero_s}
             self.programs.send_all(dict.fromkeys(self._planning, begin))
         self._carry_out(due, 0.0)
+
+    @property
+    def to_come(self) -> Sequence[Act]:
+        """What is left of the schedule."""
+        return self._acts
 
     def now_s(self) -> float:
         return time.monotonic() - self.zero_s
