@@ -27,6 +27,7 @@ from dashboard.traced_rates import TracedRate
 from lab import metrics
 from lab.metrics import BUILT_IN, SUM, Metric
 from lab.results.labels import natural
+from lab.run import felt
 
 POINTS = 600  # of a line, at most
 RUN_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -45,6 +46,7 @@ class About:
     are the metrics that the user has added. `threshold` is the MAC occupancy from which an access
     point counts as congested, as pairs (t in s, value). Each value holds until the time of the next
     pair. The value None means that there is no threshold. `traced` are the lines of traces.
+    `noticing` has the users whose samples say what they notice, by field (`lab.run.felt`).
     """
 
     duration_s: float = 60.0
@@ -56,6 +58,7 @@ class About:
     threshold: tuple[tuple[float, float | None], ...] = ()
     own: tuple[Metric, ...] = ()
     traced: tuple[TracedRate, ...] = ()
+    noticing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,10 @@ class _Owners:
         }
         return cls(names, latest, about, len(colours) == 1)
 
+    def having(self, name: str) -> Sequence[str]:
+        """Return the users who have a quantity that not all have."""
+        return self.about.multipath if name == HELD_BACK else self.about.noticing.get(name, ())
+
     def dash(self, subflow: str) -> str:
         tier = self.latest[subflow].get("tier") or 1 if self.names["ap"] else None
         return subflow_dash(subflow_style(_number(subflow), tier))
@@ -164,7 +171,7 @@ def _chart(
 ) -> Chart:
     last, lines = (frames[-1] if frames else {}), []
     for owner, colour in of.names[several[0].of].items():
-        if declared is metrics.HELD and owner not in of.about.multipath:
+        if declared in metrics.OF_SOME and owner not in of.having(several[0].name):
             continue
         for metric in several:
             how = metric.drawn
@@ -232,6 +239,7 @@ def _figures(last: Sequence[Frame], own: Sequence[Metric]) -> Iterator[tuple[str
     drawn = [each for each in BUILT_IN if each.drawn]
     yield from _of_each([each for each in drawn if each.of == "ap"], last)
     yield "held", "Data held back by reordering", "kB", ("user", "*", HELD_BACK)
+    yield from _of_each([each for each in drawn if each.name in felt.FIELDS], last)
     users = user_colours({user for frame in last for user in frame.get("user", {})})
     for user in users:
         yield f"user-{user}", f"{user}: throughput", metrics.RATE, ("user", user, "mbps")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from dashboard import runs
 from dashboard.base.errors import Problem
 from dashboard.runs import Launcher
+from lab import noticed
 from lab.errors import RequestError
 from lab.results import compare, transfers
 from lab.results.documents import tolerant_document
@@ -139,8 +140,8 @@ def summary(store: Store, folder: Path) -> Doc:
 
 
 def verdict(result: Mapping[str, Any], done: Sequence[Doc] = ()) -> str:
-    """Return two sentences about a result: the throughput of the users, and the use of additional
-    paths.
+    """Return sentences about a result: what users notice, their throughput, and the use of
+    additional paths.
 
     `done` are the users whose transfers are complete. The text is empty if no throughput was
     measured.
@@ -153,7 +154,24 @@ def verdict(result: Mapping[str, Any], done: Sequence[Doc] = ()) -> str:
     total = result.get("throughput_mbps")
     if not users or total is None:
         return ""
-    return f"{_who(users, total, result)} {_paths(result, total, done)}".strip()
+    texts = (*_noticed(result, done), _who(users, total, result), _paths(result, total, done))
+    return " ".join(texts).strip()
+
+
+def _noticed(result: Mapping[str, Any], done: Sequence[Doc]) -> Iterator[str]:
+    """Yield sentences about what users notice: calls, videos, and how long they wait."""
+    call, video, flows = (
+        result.get(name) or {} for name in (noticed.CALL, noticed.VIDEO, noticed.FLOWS)
+    )
+    if call.get("mos") is not None:
+        worst = number_text(call["mos_worst"])
+        yield f"Calls had a MOS of {number_text(call['mos'])}, and {worst} in the worst 5 s."
+    if video.get("bitrate_mbps") is not None:
+        rate, still = number_text(video["bitrate_mbps"]), number_text(video["stall_s"])
+        yield f"Videos came at {rate} Mb/s and stood still for {still} s on average."
+    elif flows.get("fct_p50_s") is not None and not done:
+        half, most = number_text(flows["fct_p50_s"]), number_text(flows["fct_p99_s"])
+        yield f"Half of what users waited for took at most {half} s, 99 % at most {most} s."
 
 
 def held_back_kb(result: Mapping[str, Any]) -> float | None:

@@ -23,6 +23,7 @@ from lab.results.documents import tolerant_document
 from lab.results.explain import changes as explained
 from lab.results.explain import present
 from lab.results.store import Store
+from lab.run import felt
 from lab.run.reading import declared_metrics
 from lab.scenario import catalogue, schema
 from lab.scenario.schema import Scenario
@@ -75,6 +76,7 @@ def run(store: Store, folder: Path) -> Doc:
         "tiers": (TIER_1, TIER_2),
         "relayed": False,
         "multipath": [],
+        "noticing": {},
         "transfers": {"users": {}, "all": False},
     }
     try:
@@ -103,6 +105,7 @@ def _about_scenario(folder: Path, scenario: Scenario, over: bool) -> Doc:
         "has_tiers": bool(network.cells),
         "relayed": bool(network.relays),
         "multipath": list(network.multipath),
+        "noticing": felt.noticing(scenario),
         "transfers": explained.expected(scenario),
         "targets": flips.rows(folder),
         "is_changed": bool(flips.undoing(folder)),
@@ -268,6 +271,7 @@ def about(folder: Path, happened: list[Doc]) -> charting.About:
         ends={link.id: (link.a, link.b) for link in shaped},
         threshold=_thresholds(scenario.strategy.params.get("cth"), happened),
         own=declared_metrics(folder),
+        noticing=felt.noticing(scenario),
     )
 
 

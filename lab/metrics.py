@@ -272,6 +272,7 @@ WAITS = Chart(
 )
 CALLS = Chart("calls", "How calls sound", ("MOS",), noticed.MOS_NOW, 4.5)
 VIDEOS = Chart("videos", "Videos that stand still", ("fraction",), noticed.STALLED, 1.05)
+OF_SOME = (HELD, WAITS, CALLS, VIDEOS)  # charts in which not every user has a line
 SUBFLOWS = Chart(
     "subflows",
     "Subflows: RTT and congestion window",

@@ -120,7 +120,6 @@ BESIDE_ITS_ONLY_USER = {  # files, or folders of such files, and the reason in a
     "controller/pox_ext/subflow_lifecycle.py": "when a subflow begins and ends",
     "controller/strategies/": "a strategy, or a step of its algorithm, each",
     "dashboard/app.py": "the application without its server",
-    "lab/run/calls.py": "how good a call is, beside the outcome of a run",
     "lab/run/traces.py": "what a trace changes, beside the loop of a run",
     "lab/engines/sim/clients.py": "who asks and answers, beside the loop of a simulation",
     "lab/engines/sim/numba_records.py": "imports numba, so only when code is compiled",

@@ -2,6 +2,7 @@
 // network without tiers, and a second one chosen from a list. The others are below the screen.
 import { element } from "./app.js";
 
+const NOTICED = ["calls", "videos", "waits"]; // what people feel comes first
 const KEPT = "second-chart"; // in the browser's storage
 
 export class Slots {
@@ -21,7 +22,7 @@ export class Slots {
     const names = [...cards.keys()];
     const main = names.includes("tiers") ? "tiers" : names[0];
     const others = names.filter((name) => name !== main);
-    const wanted = [sessionStorage.getItem(KEPT), "users", others[0]].find((name) => others.includes(name));
+    const wanted = [sessionStorage.getItem(KEPT), ...NOTICED, "users", others[0]].find((name) => others.includes(name));
     for (const [name, card] of cards) {
       const box = name === main ? this.first : name === wanted ? this.second : this.below;
       if (card.node.parentElement !== box) box.append(card.node);

@@ -13,6 +13,17 @@ const sum = (owners, field) => {
   return known.length ? known.reduce((a, b) => a + b, 0) : null;
 };
 
+const values = (owners, field) => Object.values(owners ?? {}).flatMap((each) => each[field] ?? []);
+const average = (found) => (found.length ? found.reduce((a, b) => a + b, 0) / found.length : null);
+const lowest = (found) => (found.length ? Math.min(...found) : null);
+
+// What users notice, over all of them.
+const noticed = [
+  { field: "waited_s", name: "Completion time", unit: "s", mean: "flows.fct_p50_s", take: average },
+  { field: "mos", name: "MOS of calls", unit: "of 4.5", mean: "call.mos", take: lowest },
+  { field: "stalled", name: "Videos stood still", unit: "part", mean: null, take: average },
+].map((each) => ({ ...each, of: (frame) => each.take(values(frame.user, each.field)) }));
+
 // What can be compared: `of(frame)` is the value in a sample, `mean` its name in a summary.
 export function quantities(run) {
   const total = { name: "All users", unit: "Mb/s", mean: "throughput_mbps", of: (frame) => sum(frame.user, "mbps") };
@@ -20,7 +31,8 @@ export function quantities(run) {
   const held = { name: "Held back", unit: "kB", mean: null, of: (frame) => sum(frame.user, "held_back_kb") };
   const names = new Set(run.targets.flatMap((each) => /^user\.([^.]+)\./.exec(each.name)?.[1] ?? []));
   const users = [...names].map((user) => ({ name: user, unit: "Mb/s", mean: `users.${user}.throughput_mbps`, of: (frame) => frame.user?.[user]?.mbps ?? null }));
-  return [total, ...(run.has_tiers ? tiers : []), ...(run.multipath.length ? [held] : []), ...users];
+  const felt = noticed.filter(({ field }) => run.noticing[field]);
+  return [total, ...felt, ...(run.has_tiers ? tiers : []), ...(run.multipath.length ? [held] : []), ...users];
 }
 
 export class Apart {

@@ -29,7 +29,7 @@ export function showNow(frame, run, events, isPast = false) {
       tile("Tier 2", number(tiers[1]), "Mb/s", tier2Why(frame, run, events)),
     );
   else tiles.push(...shares(frame));
-  tiles.push(...heldBack(users, run));
+  tiles.push(...noticed(frame.user ?? {}, run), ...heldBack(users, run));
   const threshold = run.targets.find((each) => each.name === "strategy.cth")?.value ?? 0.85;
   for (const [name, ap] of aps)
     tiles.push(
@@ -81,6 +81,23 @@ export function tier2Why(frame, run, events) {
   const said = events.findLast((each) => each.subject === name && each.t <= frame.t + 1e-6);
   const others = limited.length > 1 ? `; ${limited.length - 1} more limited` : "";
   return `${name}: ${said?.reason || `limited to ${number(meter_mbps)} Mb/s`}${others}`;
+}
+
+// What users notice: the worst of each, and whose it is.
+function noticed(user, { noticing }) {
+  const known = (field) =>
+    (noticing[field] ?? []).map((name) => [name, user[name]?.[field] ?? null]).filter(([, value]) => value !== null);
+  const made = (name, field, unit, isWorse, what) => {
+    if (!noticing[field]) return [];
+    const worst = known(field).reduce((one, other) => (one && !isWorse(other[1], one[1]) ? one : other), null);
+    return [tile(name, number(worst?.[1]), unit, worst ? `${worst[0]}${what}` : "none in this interval")];
+  };
+  const [more, less] = [(a, b) => a > b, (a, b) => a < b];
+  return [
+    ...made("Completion", "waited_s", "s", more, " waited longest, on average"),
+    ...made("MOS of calls", "mos", "of 4.5", less, ", worst call, last 5 s"),
+    ...made("Stood still", "stalled", "", more, "'s video, part of the time"),
+  ];
 }
 
 // Data that waits in the receivers' reorder buffers; none if the run does not measure it.
