@@ -15,6 +15,7 @@ from dashboard import flips
 from lab.scenario import catalogue, loading, schema, yaml_text
 from lab.scenario.interfaces import endpoint_of, switchable
 from lab.scenario.schema import Endpoint, Limits, Multipath, Scenario
+from lab.scenario.traffic import FURTHER_KEYS, KINDS_OF_KEYS, Traffic
 from lab.topologies import nodes_and_links
 
 Row = dict[str, Any]  # a JSON object of the catalogue
@@ -48,6 +49,16 @@ ASKED = (
     "Questions people asked",
     "Settings from public threads about Multipath TCP: what they saw, and what both engines show.",
 )
+AMOUNTS = ("volume_mb", "rate_mbps", "on_s", "off_s")  # what a flow is first about
+EXAMPLES = {  # what an entry of a kind has at first, where its kind needs something
+    "file": {"volume_mb": 10},
+    "rate": {"rate_mbps": 1},
+    "on_off": {"rate_mbps": 1},
+    "udp": {"rate_mbps": 1},
+    "workload": {"rate_mbps": 1, "sizes": "web_search", "size_scale": 0.1},
+    "rpc": {"answer_kb": 30},
+    "web": {"sizes": [[10, 0.5], [50, 0.9], [500, 1]]},
+}
 OTHERS = ("Other networks", "Scenarios of no paper, and your own files in scenarios/.")
 
 
@@ -94,8 +105,8 @@ def choices(name: str) -> Row:
 
     For each strategy, `unfit` says why the strategy could never act in this network. It is empty if
     the strategy could act. `meant` has the strategies that the scenario is about. `traffic` has the
-    transfers of the scenario, so that a form can add one for a new user. `endpoints` and `limits`
-    are the interfaces of hosts with several ones, and the limits of a connection.
+    entries of the scenario, `kinds` what others can be (`traffic_kinds`), for `users`. `endpoints`
+    and `limits` are the interfaces of hosts with several ones, and the limits of a connection.
     """
     scenario = loading.load(name)
     unfit = schema.why_unfit(scenario.network)
@@ -113,7 +124,33 @@ def choices(name: str) -> Row:
         "traffic": [
             each.model_dump(mode="json", exclude_defaults=True) for each in scenario.traffic
         ],
+        "kinds": traffic_kinds(),
+        "users": list(scenario.network.users),
     }
+
+
+def traffic_kinds() -> list[Row]:
+    """Return a row for each kind of traffic: `first`, the keys that its entries need, with values
+    to begin with, and `fields`, a row for each key that its entries can have, with its bounds.
+
+    `is_further` is true for keys that all kinds of flows have, such as when they start.
+    """
+    described = {row["name"]: row for row in schema.described(Traffic)}
+    ccs = [row["name"] for row in catalogue.congestion_control_rows()]
+    described["cc"] |= {"choices": ["", *ccs]}
+    found = []
+    for kind in described["kind"]["choices"]:
+        own = [key for key, kinds in KINDS_OF_KEYS.items() if kind in kinds]
+        own += [key for key in AMOUNTS if kind in FURTHER_KEYS[key]]
+        further = [key for key, kinds in FURTHER_KEYS.items() if kind in kinds and key not in own]
+        rows = [described[key] | {"is_further": False} for key in described if key in own]
+        rows += [
+            described[key] | {"is_further": True}
+            for key in described
+            if key in (*further, "start_s", "stop_s")
+        ]
+        found.append({"kind": kind, "first": EXAMPLES.get(kind, {}), "fields": rows})
+    return found
 
 
 def topology_parameters(scenario: Scenario) -> list[Row]:

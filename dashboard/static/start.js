@@ -5,8 +5,11 @@ import { bounds, grouped, input, option, typed, words } from "./fields.js";
 import { Several } from "./several.js";
 import { Beside } from "./start_beside.js";
 import { TopologyForm } from "./topology_form.js";
+import { TrafficForm, together } from "./traffic_form.js";
 
-const { scenario, strategies, meant, engines, cc, topology, traffic, endpoints, limits } = data("about");
+const { scenario, strategies, meant, engines, cc, topology, traffic, kinds, users, endpoints, limits } = data("about");
+
+const ownTraffic = together(traffic, users);
 
 function fillStrategies() {
   const made = (name) => {
@@ -97,6 +100,8 @@ function request() {
   if (engine.real_time) body.vm = $("vm").checked;
   else body.speed = $("speed").value === "max" ? "max" : Number($("speed").value);
   Object.assign(body.set, form.settings(), endpointsForm.settings());
+  const entries = form.trafficOf(trafficForm.entries());
+  if (form.hasOtherUsers() || JSON.stringify(entries) !== JSON.stringify(ownTraffic)) body.set.traffic = entries;
   return body;
 }
 
@@ -129,8 +134,8 @@ const form = new TopologyForm({
   box: $("topology-params"),
   multipathBox: $("multipath"),
   params: topology,
-  traffic,
 });
+const trafficForm = new TrafficForm({ box: $("traffic"), entries: ownTraffic, kinds, users: () => (form.users().length ? form.users() : users) });
 $("endpoints-box").hidden = !endpoints.length;
 const endpointsForm = new EndpointsForm({ box: $("endpoints"), endpoints, limits });
 const several = new Several(data("about"), request);
@@ -147,6 +152,7 @@ new Beside(data("about"), request, async (path, body, before = () => null) => {
 // The drawing follows the parameters of the topology and the seed, which may place the users.
 let drawn = "{}";
 $("start").addEventListener("change", () => {
+  trafficForm.offerUsers();
   const { set, seed } = request();
   const settings = seed === scenario.seed ? set : { ...set, seed };
   if (JSON.stringify(settings) === drawn) return;

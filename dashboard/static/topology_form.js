@@ -4,11 +4,12 @@ import { element } from "./app.js";
 import { bounds, input, typed, words } from "./fields.js";
 
 const LONGEST_UNIT = 8; // a longer one, "fraction from 0 to 1", would take the room of the numbers
+const ALL = "all"; // in the place of a user: each of them
 const MULTIPATH = "multipath"; // has checkboxes of its own, one for each user
 
 export class TopologyForm {
-  constructor({ box, multipathBox, params, traffic }) {
-    Object.assign(this, { box, multipathBox, traffic });
+  constructor({ box, multipathBox, params }) {
+    Object.assign(this, { box, multipathBox });
     this.fields = new Map();
     for (const param of params)
       if (param.name !== MULTIPATH) {
@@ -54,21 +55,27 @@ export class TopologyForm {
     const found = {};
     for (const [name, field] of this.fields)
       if (text(field.value()) !== this.first[name]) found[`topology.${name}`] = field.value();
-    const users = this.users();
     const multipath = this.multipathUsers();
     if (text(multipath) !== text(this.firstMultipath)) found["topology.multipath"] = multipath;
-    if (text(users) !== text(this.firstUsers)) found.traffic = this.trafficOf(users);
     return found;
   }
 
-  // Without the flows of users that are gone; a new user has the flows of the last one.
-  trafficOf(users) {
-    const last = this.traffic.at(-1)?.user;
-    const added = users.filter((user) => !this.firstUsers.includes(user));
+  hasOtherUsers() {
+    return text(this.users()) !== text(this.firstUsers);
+  }
+
+  // Entries of traffic without those of users that are gone; a new user without any has those of the
+  // last one.
+  trafficOf(entries) {
+    const users = this.users();
+    if (!this.hasOtherUsers()) return entries;
+    const last = entries.at(-1)?.user;
+    const isServed = (user) => entries.some((flow) => [user, ALL].includes(flow.user));
+    const added = users.filter((user) => !this.firstUsers.includes(user) && !isServed(user));
     return [
-      ...this.traffic.filter((flow) => users.includes(flow.user)),
+      ...entries.filter((flow) => [...users, ALL].includes(flow.user)),
       ...added.flatMap((user) =>
-        this.traffic.filter((flow) => flow.user === last).map((flow) => ({ ...flow, user })),
+        entries.filter((flow) => flow.user === last).map((flow) => ({ ...flow, user })),
       ),
     ];
   }

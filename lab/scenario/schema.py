@@ -374,13 +374,11 @@ def unit(key: str) -> str:
 
     Return "" for a key without a unit.
     """
-    return (
-        "fraction from 0 to 1"
-        if key in FRACTIONS
-        else UNITS.get(key.rpartition("_")[2], "")
-        if "_" in key
-        else ""
-    )
+    if key in FRACTIONS:
+        return "fraction from 0 to 1"
+    if key.endswith("_per_s"):
+        return "1/s"
+    return UNITS.get(key.rpartition("_")[2], "") if "_" in key else ""
 
 
 def without_unit(text: str, wanted: str) -> float | None:

@@ -37,6 +37,17 @@ KINDS_OF_KEYS = {
     "playout_ms": ("call",),
     "interface": ("call",),
 }  # which kinds of an entry of `traffic` have a key
+TCP_KINDS = ("bulk", "file", "rate", "on_off", "workload", "rpc", "web", "video")
+FURTHER_KEYS = {  # which other keys are of use for which kinds; all have a start and an end
+    "direction": ("bulk", "file", "rate", "on_off", "udp", "workload"),
+    "parallel": ("bulk", "file", "rate", "on_off", "udp", "rpc", "web", "video", "call"),
+    "volume_mb": ("file",),
+    "rate_mbps": ("rate", "on_off", "udp", "workload"),
+    "on_s": ("on_off",),
+    "off_s": ("on_off",),
+    "cc": TCP_KINDS,
+    "warm": ("bulk", "file", "rate", "on_off"),
+}
 SELF_PACED = ("workload", "rpc", "web", "video", "call")  # kinds whose flows no demand limits
 
 
