@@ -211,3 +211,49 @@ def test_the_page_says_by_how_much_a_run_is_slower_than_real_time(page, address,
     client.post(f"/api/runs/{run_id}/stop")
     until_true(lambda: client.get(f"/api/runs/{run_id}").json["state"]["over"])
     until(page, lambda: not page.is_visible("#slow"))
+
+
+def test_traffic_is_edited_and_what_nobody_touched_stays(page, address):  # noqa: F811
+    page.goto(f"{address}/scenarios/testbed_wifi_lte")
+    before = page.evaluate("JSON.parse(document.getElementById('about').textContent).traffic")
+    page.click("#traffic-box summary")
+    entries = page.locator("#traffic .entry")
+    count = entries.count()
+    page.click("#add-flow")
+    last = entries.nth(count)
+    assert entries.count() == count + 1
+    last.locator("select").first.select_option("ue1")
+    last.locator("select").nth(1).select_option("rpc")
+    last.get_by_label("answer", exact=True).fill("80")
+    assert not serious_faults(page)
+    page.select_option("#engine", "testbed")
+    with page.expect_request(lambda each: each.method == "POST") as sent:
+        page.click("#start-button")
+    found = sent.value.post_data_json["set"]["traffic"]
+    added = found[-1]
+    assert (added["user"], added["kind"], added["answer_kb"]) == ("ue1", "rpc", 80)
+    users = {each["user"] for each in found[:-1]}
+    assert users in ({"all"}, {each["user"] for each in before})
+
+
+def test_traffic_that_was_removed_is_not_sent_and_new_users_are_offered(page, address):  # noqa: F811
+    page.goto(f"{address}/scenarios/call_and_download")
+    page.click("#traffic-box summary")
+    page.get_by_label("Remove traffic 2").click()
+    page.click("#topology-box summary")
+    page.click("text=Add to users")
+    offered = page.locator("#flow-1-user option").all_text_contents()
+    assert offered == ["ue1", "ue2", "ue3", "all users"]
+    page.select_option("#engine", "testbed")
+    with page.expect_request(lambda each: each.method == "POST") as sent:
+        page.click("#start-button")
+    found = sent.value.post_data_json["set"]["traffic"]
+    assert {each["kind"] for each in found} == {"call"}
+    assert [each["user"] for each in found] == ["ue1", "ue3"]  # a new user does as the last one
+
+
+def test_equal_traffic_of_all_users_is_one_entry(page, address):  # noqa: F811
+    page.goto(f"{address}/scenarios/incast_on_a_fat_tree")
+    page.click("#traffic-box summary")
+    assert page.locator("#traffic .entry").count() == 1
+    assert page.locator("#flow-1-user").input_value() == "all"
