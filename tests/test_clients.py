@@ -157,6 +157,19 @@ def test_an_entry_of_rpc_makes_one_client_for_each_connection():
     assert spec.connections == 1
 
 
+@pytest.mark.parametrize(
+    ("request_kb", "request_bytes", "packets"),
+    [(0.3, 300, 1), (1.4, 1400, 1), (2, 1400, 1), (6, 3000, 3), (14, 7000, 5)],
+)
+def test_requests_of_several_packets_are_scaled(request_kb, request_bytes, packets):
+    raw = {"name": "some", "title": "Some", "topology": CHAIN, "rate_scale": 0.5}
+    entry = {"user": "ue1", "kind": "rpc", "answer_kb": 20, "request_kb": request_kb}
+    made = loading.from_data(raw | {"traffic": [entry]}, "test")
+    (act,) = schedule(scaled_traffic(made), 1, 60)
+    assert act.flow.client.request_bytes == request_bytes
+    assert act.flow.client.request_packets == packets
+
+
 def test_answers_are_scaled_and_requests_are_packets():
     raw = {"name": "some", "title": "Some", "topology": CHAIN, "rate_scale": 0.5}
     entry = {"user": "ue1", "kind": "rpc", "answer_kb": 20, "request_kb": 1}
@@ -170,7 +183,7 @@ def test_answers_are_scaled_and_requests_are_packets():
     [
         ({}, "needs answer_kb"),
         ({"answer_kb": 1, "think_s": 5, "requests_per_s": 3}, "Leave out one of them"),
-        ({"answer_kb": 1, "request_kb": 2}, "at most 1.4 kB"),
+        ({"answer_kb": 1, "request_kb": 15}, "at most 14 kB"),
         ({"answer_kb": 1, "direction": "up"}, "leave out direction"),
         ({"answer_kb": 1, "warm": True}, "leave out warm"),
         ({"answer_kb": 1, "rate_mbps": 3}, "leave out warm and rate_mbps"),

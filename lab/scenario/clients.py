@@ -25,6 +25,7 @@ from lab.scenario.flow_sizes import Points
 
 NEVER_S = float("inf")
 MOMENT_S = 1e-6
+REQUEST_PACKET_BYTES = 1400  # of a request, that one packet carries
 Asks = list["Ask"]
 
 
@@ -50,6 +51,10 @@ class ClientSpec(NamedTuple):
     chunk_s: float = 0.0
     buffer_s: float = 0.0
     adapts_by: str = ""  # rate or buffer
+
+    @property
+    def request_packets(self) -> int:
+        return -(-self.request_bytes // REQUEST_PACKET_BYTES)
 
 
 class Ask(NamedTuple):

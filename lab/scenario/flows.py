@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 from controller.units import bps_from_mbps
 from lab.scenario import flow_sizes
-from lab.scenario.clients import CLIENTS, ClientSpec, Done
+from lab.scenario.clients import CLIENTS, REQUEST_PACKET_BYTES, ClientSpec, Done
 from lab.scenario.schema import Scenario
 from lab.scenario.traffic import SELF_PACED, Traffic
 
 PAUSED_BPS = 0
 KB = 1000
+REQUEST_PACKET_KB = REQUEST_PACKET_BYTES / KB
 FIRST_PORT, PORTS = 32_768, 28_232  # local ports as Linux chooses them
 CALL_HEADER_BYTES = 16  # of a datagram: its number, and when it was sent
 
@@ -106,12 +107,18 @@ def scaled_traffic(scenario: Scenario) -> tuple[Traffic, ...]:
             update={
                 "rate_mbps": _scaled(flow.rate_mbps, scenario.rate_scale),
                 "volume_mb": _scaled(flow.volume_mb, scenario.rate_scale),
+                "request_kb": _scaled_request(flow.request_kb, scenario.rate_scale),
                 "size_scale": flow.size_scale * scenario.rate_scale,
                 "cc": flow.cc or scenario.multipath.cc,
             }
         )
         for flow in scenario.traffic
     )
+
+
+def _scaled_request(size_kb: float, rate_scale: float) -> float:
+    """A request that is one packet stays as it is: it takes no time of a link worth mentioning."""
+    return max(min(size_kb, REQUEST_PACKET_KB), size_kb * rate_scale)
 
 
 def _scaled(figure: float | None, rate_scale: float) -> float | None:

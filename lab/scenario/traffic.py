@@ -104,7 +104,7 @@ class Traffic(Part):
     load: Annotated[float, Field(gt=0, le=2)] | None = None
     link: str | None = None
     pattern: Literal["permutation", "incast"] = "permutation"
-    request_kb: Annotated[float, Field(gt=0, le=1.4)] = 0.3
+    request_kb: Annotated[float, Field(gt=0, le=14)] = 0.3  # ten packets, an initial window
     answer_kb: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
     think_s: Seconds = 1
     requests_per_s: Annotated[float, Field(gt=0, le=1000)] | None = None

@@ -223,12 +223,13 @@ class Network:
         """Let the client of a flow send one more request, unless its connection is over."""
         if flow.id not in self.tables.present:
             return
-        self._make_room()
-        exchanges.ask(self.w, self.tables.connections[flow.id], self.now_ns)
+        for _ in range(_request_packets(flow)):
+            self._make_room()
+            exchanges.ask(self.w, self.tables.connections[flow.id], self.now_ns)
 
     def heard(self, flow: Flow) -> int:
         """Return how many requests the server of a flow has received, in order."""
-        return self.tables.connections[flow.id].heard
+        return self.tables.connections[flow.id].heard // _request_packets(flow)
 
     def answer(self, flow: Flow, size_bytes: int) -> int:
         """Let the server of a flow write this much more data, in full segments. Return the data
@@ -589,6 +590,11 @@ def _establish(s: at.Subflow, rtt_ns: int) -> None:
     s.state, s.client, s.server = at.ESTABLISHED, at.CONFIRMED, at.ACCEPTED
     round_trips.start(s, rtt_ns)
     s.receiver_rto_ns = s.rto_ns
+
+
+def _request_packets(flow: Flow) -> int:
+    assert flow.client is not None
+    return flow.client.request_packets
 
 
 def _other(direction: str) -> str:

@@ -364,7 +364,8 @@ class Tables:
             self.applications.append(flow)
             c.application = len(self.applications)
         if flow.client:
-            c.demand_bps, c.ask_bytes = at.AS_ASKED, flow.client.request_bytes + ack
+            part_bytes = -(-flow.client.request_bytes // flow.client.request_packets)
+            c.demand_bps, c.ask_bytes = at.AS_ASKED, part_bytes + ack
         if flow.call:
             c.arrivals_size = CALL_ARRIVALS
             c.arrival_numbers = self.make.ints(CALL_ARRIVALS)

@@ -60,6 +60,30 @@ def test_a_request_waits_in_the_queue_of_the_uplink():
     assert took_s == pytest.approx(0.04 + up_s + down_s, abs=0.01)
 
 
+@pytest.mark.parametrize("packets", [2, 5, 10])
+def test_a_large_request_takes_the_time_of_its_packets_on_both_links(packets):
+    slow = chain(2, delay_ns=10 * MS, rate_bps=1_000_000)
+    flow = client(100, request_bytes=1400 * packets)
+    (took_s,) = exchanged(flow, slow)
+    up_s, down_s = (packets + 1) * (1400 + 66) * 8 / 1e6, 2 * 1514 * 8 / 1e6
+    assert took_s == pytest.approx(0.04 + up_s + down_s, abs=0.003)
+
+
+def test_a_large_request_is_answered_when_its_last_lost_packet_is_there(monkeypatch, interpreted):  # noqa: F811
+    lost = []
+
+    def is_lost(p):
+        if p.kind == at.ASK and p.seq == 4 and not lost:
+            lost.append(p)
+            return True
+        return False
+
+    lose(monkeypatch, is_lost)
+    (took_s,) = exchanged(client(request_bytes=14_000), chain(2, delay_ns=10 * MS))
+    assert lost
+    assert 0.2 < took_s < 0.4
+
+
 @pytest.mark.parametrize(
     ("kind", "extra_s"), [(at.ASK, 0.2), (at.ASK_CONFIRMATION, 0), (at.SEGMENT, 0.2)]
 )

@@ -1,8 +1,9 @@
 """Requests of a client over an open connection, each of which asks the server for data.
 
-A request is one packet. The client sends it over the usable subflow with the lowest RTT, backups
-last. The server confirms each request; the client repeats those that are not confirmed after the
-retransmission timeout, over the next subflow. Requests that overtake others wait for them.
+A request is one packet; the engine counts those of a larger one. The client sends it over the
+usable subflow with the lowest RTT, backups last. The server confirms each request; the client
+repeats those that are not confirmed after the retransmission timeout, over the next subflow.
+Requests that overtake others wait for them.
 
 The core stops (`World.halted_by`) when the server has heard a request, and when the data that the
 connection's application awaits has arrived. The engine then lets the application act.
