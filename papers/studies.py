@@ -230,4 +230,60 @@ TWO_PATHS = Study(
     remarks=TWO_PATHS_REMARKS,
 )
 
-STUDIES = (TESTBED, TWO_PATHS)
+KINDS_REMARKS = """\
+What people notice of five kinds of traffic: in a home with WiFi and LTE, on one shared link, and on
+a fat tree. All runs are at rate scale 1. In the emulation a new flow (`workload`) also waits until
+POX has set up its path.
+"""
+WEB_SIZES = "[[3, 0.2], [20, 0.6], [60, 0.9], [500, 1]]"
+OF_USERS = (
+    ("caller", "kind: call"),
+    ("reader", f"kind: web, sizes: {WEB_SIZES}, think_s: 0.5"),
+    ("viewer", "kind: video, chunk_s: 2, buffer_s: 10"),
+    ("gamer", "kind: rpc, answer_kb: 30, requests_per_s: 4"),
+    ("phone", "kind: workload, sizes: [[10, 0.5], [100, 0.9], [1000, 1]], rate_mbps: 2"),
+)
+WAITING = 10  # percent: medians of many transfers
+
+
+def _traffic(*users: str) -> str:
+    entries = (f"{{user: {user}, {what}}}" for user, (_, what) in zip(users, OF_USERS, strict=True))
+    return f"traffic=[{', '.join(entries)}]"
+
+
+NAMES = tuple(name for name, _ in OF_USERS)
+ONE_LINK = (
+    "topology={kind: shared_bottleneck, rate_mbps: 20, delay_ms: 10, queue_packets: 100, users: ["
+    + ", ".join(f"{{id: {name}}}" for name in NAMES)
+    + "]}"
+)
+TREE = "topology={kind: fat_tree, k: 4, rate_mbps: 10, host_mbps: 20, subflows: 2}"
+KINDS = Study(
+    "evening_at_home",
+    30,
+    (
+        Case("home", "none", ("rate_scale=1",)),
+        Case("one_link", "none", ("rate_scale=1", ONE_LINK, _traffic(*NAMES))),
+        Case("tree", "none", ("rate_scale=1", TREE, _traffic("ue1", "ue2", "ue3", "ue4", "ue5"))),
+    ),
+    (
+        *(
+            Metric(
+                f"{what}, {p} % within [s]",
+                f"flows.by_kind.{kind}.fct_p{p}_s",
+                goal_percent=WAITING,
+            )
+            for kind, what in (("web", "pages"), ("rpc", "answers"), ("workload", "flows"))
+            for p in (50, 95)
+        ),
+        Metric("bitrate of the video [Mb/s]", "video.bitrate_mbps", goal_percent=WAITING),
+        Metric("MOS of the call", "call.mos", goal_percent=WAITING),
+        Metric("MOS of its worst 5 s", "call.mos_worst", goal_percent=WAITING),
+        Metric("its delay, 50 % within [ms]", "call.delay_p50_ms", goal_percent=WAITING),
+        Metric("its delay, 95 % within [ms]", "call.delay_p95_ms", goal_percent=WAITING),
+        Metric("all users [Mb/s]", "throughput_mbps", goal_percent=STEADY),
+    ),
+    remarks=KINDS_REMARKS,
+)
+
+STUDIES = (TESTBED, TWO_PATHS, KINDS)

@@ -83,7 +83,7 @@ def test_only_equal_seeds_are_compared_but_all_say_whether_a_row_is_steady():
 
 def test_every_scenario_runs_with_none_and_with_its_own_strategy():
     found = {(case.scenario, case.strategy) for case in cases()}
-    assert len({scenario for scenario, _ in found}) == 36
+    assert len({scenario for scenario, _ in found}) == 37
     assert {scenario for scenario, strategy in found if strategy == "none"} == {
         scenario for scenario, _ in found
     }
@@ -93,6 +93,7 @@ def test_every_scenario_runs_with_none_and_with_its_own_strategy():
     only_plain |= {"satellite_and_lte", "shared_pipe", "two_paths", "wifi_walk"}
     only_plain |= {
         "call_and_download",
+        "evening_at_home",
         "incast_on_a_fat_tree",
         "video_while_walking",
         "web_over_two_paths",

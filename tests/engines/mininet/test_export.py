@@ -34,6 +34,7 @@ REFUSED = {
     "fifteen_paths": "more than 9 subflows",
     "fifteen_lines": "more than 9 subflows",
     "call_and_download": "a pace of its own",
+    "evening_at_home": "a pace of its own",
     "incast_on_a_fat_tree": "a pace of its own",
     "video_while_walking": "a pace of its own",
     "web_over_two_paths": "a pace of its own",
