@@ -119,7 +119,9 @@ def shares_bps(bearers: Mapping[str, Bearer]) -> dict[str, float]:
     2) The users with backlog share the rest in proportion to their weights.
 
     3) A user without backlog may use more than is set aside, so that it can grow. The limit is the
-    share that it would have with a backlog.
+    share that it would have with a backlog. If nobody has one, it may also use what all leave free:
+    a short answer in an idle cell has the whole rate at once. Two that begin between two
+    computations have more than the cell together, until the next one.
     """
     used = {
         user: min(1.0, each.used_bps / each.rate_bps)
@@ -131,7 +133,8 @@ def shares_bps(bearers: Mapping[str, Bearer]) -> dict[str, float]:
     fair = {user: each.weight / everyone for user, each in bearers.items()}
     left = 1.0 - sum(min(used[user], fair[user]) for user in used)
     granted = {user: left * weight / sum(waiting.values()) for user, weight in waiting.items()}  # 2
+    free = 0.0 if waiting else max(0.0, 1.0 - sum(used.values()))
     for user, fraction in used.items():  # 3
         joined = bearers[user].weight / (sum(waiting.values()) + bearers[user].weight)
-        granted[user] = min(joined, max(fraction * GROWTH, fair[user]))
+        granted[user] = min(joined, max(fraction * GROWTH, fair[user], fraction + free))
     return {user: granted[user] * bearers[user].rate_bps for user in bearers}

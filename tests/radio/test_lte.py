@@ -30,9 +30,27 @@ def test_a_user_takes_the_resources_that_another_leaves():
     assert got["a"] == pytest.approx(5 * MBPS)  # it may grow to its fair share at once
 
 
-def test_every_user_of_an_idle_cell_can_start():
-    got = shares_bps({name: Bearer(10 * MBPS, 1, False, 0) for name in "ab"})
-    assert all(share >= 5 * MBPS for share in got.values())
+@pytest.mark.parametrize("users", [2, 4, 30])
+def test_every_user_of_an_idle_cell_can_start_at_its_whole_rate(users):
+    got = shares_bps({f"ue{n}": Bearer(10 * MBPS, 1, False, 0) for n in range(users)})
+    assert set(got.values()) == {10 * MBPS}
+
+
+def test_what_all_leave_free_is_there_for_each():
+    used = {"a": 3.0, "b": 4.0, "c": 0.0}
+    got = shares_bps(
+        {name: Bearer(10 * MBPS, 1, False, mbps * MBPS) for name, mbps in used.items()}
+    )
+    assert got == {
+        "a": pytest.approx(6 * MBPS),
+        "b": pytest.approx(7 * MBPS),
+        "c": pytest.approx(10 / 3 * MBPS),  # its fair share, which is more than what is free
+    }
+
+
+def test_with_a_backlog_nothing_is_free():
+    cell = {"a": Bearer(10 * MBPS, 1, True, 9 * MBPS), "b": Bearer(10 * MBPS, 1, False, 0)}
+    assert shares_bps(cell)["b"] == pytest.approx(5 * MBPS)
 
 
 @pytest.mark.parametrize(
