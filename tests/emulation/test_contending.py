@@ -12,7 +12,7 @@ import pytest
 from emulation.vm_run import ROOT, VmRun
 from machine import needs_emulation
 
-pytestmark = needs_emulation
+pytestmark = [*needs_emulation, pytest.mark.takes(5)]
 SCENARIO = Path(__file__).with_name("contending.yaml")
 UP, DOWN = ("ue1", "ue2"), ("ue3", "ue4")
 WAYS = [*((user, "up") for user in UP), *((user, "down") for user in DOWN)]

@@ -43,13 +43,22 @@ def library(tmp_path_factory):
 
 
 class Maps:
-    """Stands for the map of the channel; keeps what is written."""
+    """Stands for a map of the kernel; keeps what is written."""
 
     def __init__(self, *_):
-        self.value = b""
+        self.entries = {}
 
     def write(self, key, value):
-        self.value = value
+        self.entries[key] = value
+
+    def find(self, key):
+        return self.entries.get(key)
+
+    def items(self, most):
+        return list(self.entries.items())
+
+    def delete(self, key):
+        del self.entries[key]
 
 
 def member(n, name, phy_mbps):
@@ -65,7 +74,7 @@ class Air:
         members.start(cell)
         self.depart, self.at_ns = library.depart, 0
         self.cell = ctypes.create_string_buffer(cell_maps.LAYOUT.size)
-        self.channel = ctypes.create_string_buffer(members._channel.value)
+        self.channel = ctypes.create_string_buffer(members._channel.entries[cell_maps.ZERO])
         self.ways = {
             (each.user, way): ctypes.create_string_buffer(
                 cell_maps.WAY.pack(*dcf.frames(cell, each).values(), 0, 0, 0, 0, 0)
@@ -139,6 +148,31 @@ def both(library, monkeypatch, phy_mbps, directions, name="11a", window=WINDOW, 
 def test_the_maps_have_the_layout_of_the_program(library):
     found = [library.sizes(n) for n in range(3)]
     assert found == [cell_maps.LAYOUT.size, cell_maps.CHANNEL.size, cell_maps.WAY.size]
+
+
+def test_a_station_keeps_its_number_and_times_and_one_that_has_left_frees_its_number(monkeypatch):
+    monkeypatch.setattr(cell_maps, "Map", Maps)
+    members, cell = cell_maps.DcfMembers(Path()), cell_of([6, 54], "11a")
+    slow, fast = cell.stations
+
+    def numbers():
+        values = members._stations.entries.values()
+        return [cell_maps.DCF_STATION.unpack(each)[-2:] for each in values]
+
+    members.set("10.1.0.1", slow, cell, 0)
+    members.set("10.1.0.2", fast, cell, 1)
+    assert numbers() == [(0, 8), (1, 9)]
+    key, before = members._stations.items(9)[0]
+    members._stations.write(
+        key, before[:128] + cell_maps.DCF_STATION.pack(*[b""] * 2, 7, 5, 0, 8)[128:]
+    )
+    members.set("10.1.0.1", fast, cell, 0)
+    assert members.activity()["10.1.0.1"] == cell_maps.Activity(7, 5)
+    ways = [cell_maps.WAY.unpack(each[:64]) for each in members._stations.entries.values()]
+    assert ways[0] == ways[1] != cell_maps.WAY.unpack(before[:64])
+    members.remove("10.1.0.1")
+    members.set("10.1.0.3", slow, cell, 0)
+    assert numbers() == [(1, 9), (0, 8)]
 
 
 @pytest.mark.parametrize("window", [3, WINDOW])
