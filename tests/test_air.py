@@ -20,10 +20,9 @@ def scenario(name, *settings, air="dcf"):
 
 
 @pytest.mark.parametrize("name", WITH_WIFI)
-def test_the_simulator_runs_it_and_the_emulation_refuses_it(name):
-    registry.admit("sim", scenario(name), Options())
-    with pytest.raises(RequestError, match=r"Choose --engine sim, or topology\.air=cell"):
-        registry.admit("mininet", scenario(name), Options(1.0))
+@pytest.mark.parametrize("engine", ["sim", "mininet"])
+def test_both_engines_run_it(name, engine):
+    registry.admit(engine, scenario(name), Options(1.0))
 
 
 @pytest.mark.parametrize("name", WITH_WIFI)
@@ -34,11 +33,12 @@ def test_it_is_another_experiment_and_another_network(name):
     assert usual.network.sha256() == cell.network.sha256() != dcf.network.sha256()
 
 
-def test_a_station_cannot_be_faster_than_802_11():
+@pytest.mark.parametrize("engine", ["sim", "mininet"])
+def test_a_station_cannot_be_faster_than_802_11(engine):
     fast = "topology.users.ue1.wifi_mbps=400"
-    registry.admit("sim", scenario("testbed_wifi_lte", fast, air="cell"), Options())
+    registry.admit(engine, scenario("testbed_wifi_lte", fast, air="cell"), Options(1.0))
     with pytest.raises(RequestError, match=r"400 Mb/s of ue1 at wifi1 .* has at most 37"):
-        registry.admit("sim", scenario("testbed_wifi_lte", fast), Options())
+        registry.admit(engine, scenario("testbed_wifi_lte", fast), Options(1.0))
 
 
 def test_a_change_cannot_make_a_station_faster_either():

@@ -72,7 +72,8 @@ def prepare(argv: list[str], shared: Path, files: Iterable[tuple[Path, Path]] = 
     for place, copy in files:
         _copy(copy, folder / "files" / Path(os.path.abspath(place)).relative_to("/"))
     (folder / "start.sh").write_text(_start_script(argv, folder))
-    packet_programs.cell_program()  # compiling is slow in the guest
+    for air in ("cell", "dcf"):  # compiling is slow in the guest
+        packet_programs.cell_program(air)
     packet_programs.port_program()
     subflow_rates.pacing_program()
     for part in ("lab", "controller"):

@@ -103,8 +103,8 @@ class Cell:
     - `radio`: computes the rate of a user from its distance; None if users cannot move
     - `best_bps`: rate of a user right at the antenna
     - `air`: model of a WiFi channel; "cell" is a virtual clock (`lab.radio.wifi`), "dcf" goes
-      access by access, only in the simulator (`lab.radio.dcf`), "wmediumd" is a program that models
-      802.11, only in the emulation (`lab.radio.wmediumd`)
+      access by access (`lab.radio.dcf`), "wmediumd" is a program that models 802.11, only in the
+      emulation (`lab.radio.wmediumd`)
     - `standard`, `rate_scale`: for "dcf", a key of `lab.radio.wifi.STANDARDS`, and the factor of
       all rates
     """

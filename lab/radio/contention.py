@@ -8,9 +8,11 @@ transmits in a slot. n is a mean over time, so it need not be an integer.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 from controller.tiers import collision_probability
+from lab.radio.wifi import CW_MIN
 
 RETRY_LIMIT = 7  # attempts for a frame (dot11ShortRetryLimit, IEEE 802.11-2016, section 10.3.4.4)
 STEPS = 10  # the number of contenders is rounded to tenths
@@ -61,3 +63,30 @@ def loss(contenders: float, other_loss_ppm: int) -> float:
     by other causes alone, in millionths.
     """
     return 1 - (1 - other_loss_ppm / 1e6) * (1 - abandoned(contenders))
+
+
+@dataclass(frozen=True)
+class Means:
+    """What precedes a successful transmission, on average, for a number of contenders.
+
+    - `idle_slots`, `collisions`: how many
+    - `abandoned`: the fraction of frames that are lost because all their transmissions collided
+    """
+
+    idle_slots: float
+    collisions: float
+    abandoned: float
+
+
+@lru_cache(maxsize=512)
+def means(contenders: int) -> Means:
+    """Return the means for `contenders` nodes, at least 1, that always have a frame to send.
+
+    A slot is idle if nobody transmits in it. The shortest of all backoffs ends the silence, and
+    frames that collide use the air at the same time.
+    """
+    p = collision(contenders)
+    tau = 1 - (1 - p) ** (1 / (contenders - 1)) if contenders > 1 else 2 / (CW_MIN + 2)
+    idle = (1 - tau) ** contenders
+    success = contenders * tau * (1 - tau) ** (contenders - 1)
+    return Means(idle / success, (1 - idle - success) / success, abandoned(contenders))

@@ -16,7 +16,7 @@ from functools import lru_cache
 from math import ceil
 
 from lab.errors import RequestError
-from lab.radio.cell import Cell
+from lab.radio.cell import Cell, Station
 from lab.radio.wifi import FRAME_BYTES, SERVICE_BITS, STANDARDS, SYMBOL_US, Standard
 
 CW_MAX = 1023  # slots; Table 17-21
@@ -129,6 +129,16 @@ def answer_ns(name: str, phy_rate_mbps: float, rate_scale: float, is_block: bool
     if is_block:
         ack_us = _block_ack_us(standard, phy_rate_mbps)
     return round(1000 * (standard.sifs_us + ack_us) / rate_scale)
+
+
+def frames(cell: Cell, station: Station) -> dict[str, int]:
+    """Return what a station's rate decides about its frames, those from it or those to it."""
+    mbps = phy_mbps(cell.standard, station.rate_bps / 1e6 / cell.rate_scale)
+    answers_ns = (
+        answer_ns(cell.standard, mbps, cell.rate_scale, is_block) for is_block in (False, True)
+    )
+    names = "answer_ns", "block_answer_ns"
+    return {"symbol_microbits": symbol_microbits(mbps)} | dict(zip(names, answers_ns, strict=True))
 
 
 def _block_ack_us(standard: Standard, phy_rate_mbps: float) -> float:

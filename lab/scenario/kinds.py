@@ -5,7 +5,7 @@ from __future__ import annotations
 from lab.scenario.catalogue import Row, topology_rows
 from lab.scenario.engine_table import ENGINES
 
-ONLY = {("air", "wmediumd"): ["mininet"], ("air", "dcf"): ["sim"]}  # all others are in every engine
+ONLY = {("air", "wmediumd"): ["mininet"]}  # all others are in every engine
 AIRS = {
     "cell": "the lab's model of a WiFi channel",
     "dcf": "the same channel, access by access, as 802.11 stations contend (topology.air)",

@@ -243,6 +243,13 @@ class Scenario(Part):
         assert self._network is not None, "a Scenario is made by lab.scenario.loading"
         return self._network
 
+    def traced_bps(self) -> dict[str, list[float]]:
+        """Return the rates on the wire that targets take by their traces [bit/s]."""
+        return {
+            each.target: [step.rate_bps(self.rate_scale) or 0 for step in each.trace.steps]
+            for each in self.network.traces
+        }
+
     @property
     def inputs(self) -> Digests:
         """The files that users' code has read while the scenario was checked and its network

@@ -150,8 +150,8 @@ class Params(BaseModel):
 
     Rates count whole Ethernet frames. `multipath` names the users that are on both WiFi and LTE.
     `air` selects the model of the WiFi channel. "cell" is a virtual clock. "dcf" goes access by
-    access (`lab.radio.dcf`), which only the simulator can do. "wmediumd" is the program wmediumd
-    (`lab.radio.wmediumd`), which only the emulation can use; `wifi_queue_packets` then has no
+    access (`lab.radio.dcf`). "wmediumd" is the program wmediumd (`lab.radio.wmediumd`), which only
+    the emulation can use; `wifi_queue_packets` then has no
     effect.
     """
 

@@ -261,7 +261,8 @@ def _access_point(
         )
         for each in cell.stations
     }
-    device, collisions = radio_port(cell.ap), cell.collisions and not cell.medium
+    device = radio_port(cell.ap)
+    collisions = cell.collisions and not cell.medium and cell.air == "cell"  # others have their own
     kind = "wmediumd" if cell.air == "wmediumd" else cell.kind
     return AccessPoint(kind, device, stations, collisions, cell.loss_ppm, cell.medium, sharing)
 

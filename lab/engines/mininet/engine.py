@@ -34,6 +34,7 @@ from lab.engines.mininet.traffic.captures import Captures
 from lab.engines.mininet.traffic.workload import Workload
 from lab.errors import LabError, RequestError
 from lab.frame import Frame
+from lab.radio import dcf
 from lab.run.captured import SWITCH_PORTS
 from lab.run.engine import Answer, Engine, Reported
 from lab.run.felt import Felt
@@ -60,11 +61,7 @@ class MininetEngine(Engine):
     @classmethod
     def check(cls, scenario: Scenario) -> None:
         wifi.check_relays(scenario.network)
-        if any(cell.air == "dcf" for cell in scenario.network.cells):
-            raise RequestError(
-                "topology.air 'dcf' on engine 'mininet': the emulation has no WiFi cell that goes "
-                "access by access. Choose --engine sim, or topology.air=cell"
-            )
+        dcf.check(scenario.network.cells, scenario.traced_bps())
         if real_medium.is_used(scenario.network.cells):
             real_medium.check(scenario.multipath.receive_buffer_kb)
         for event in scenario.events:

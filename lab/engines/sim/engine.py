@@ -272,12 +272,7 @@ class SimEngine(Engine):
                 "topology.air 'wmediumd' on engine 'sim': wmediumd is a program of the emulation. "
                 "Choose --engine mininet, or topology.air=cell"
             )
-        scale = scenario.rate_scale
-        rates_bps = {
-            each.target: [step.rate_bps(scale) or 0 for step in each.trace.steps]
-            for each in scenario.network.traces
-        }
-        dcf.check(scenario.network.cells, rates_bps)
+        dcf.check(scenario.network.cells, scenario.traced_bps())
 
     @classmethod
     def load_law(cls, path: Path, source: bytes) -> None:

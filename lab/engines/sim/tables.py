@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from controller import paths
 from controller.units import STOPPED_BPS, ns_from_ms, ppm_from_fraction
-from lab.engines.sim import dcf_tables
+from lab.engines.sim.core import dcf as core_dcf
 from lab.engines.sim.core import queues, random_numbers, sender
 from lab.engines.sim.core import state as at
 from lab.engines.sim.memory import Group, Objects
 from lab.engines.sim.routes import DOWN, UP, Ends, Subflow
-from lab.radio import lte, wifi
+from lab.radio import dcf, lte, wifi
 from lab.radio.cell import Cell, Station, Towards
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
@@ -132,14 +133,29 @@ class Tables:
             meters=self.make.many(at.Meter, METERS),
         )
         if cell.air == "dcf" and not cell.medium:
-            made.air = dcf_tables.air(self.make, self.w, cell)
+            made.air = self._air(cell)
+        return made
+
+    def _air(self, cell: Cell) -> at.Air:
+        """Return the channel of a cell with DCF."""
+        own = asdict(dcf.times(cell.standard, cell.rate_scale))
+        made = self.make.one(at.Air, first=self.w.no_contender, **own)
+        made.access = self.make.one(at.Event, kind=at.ACCESS_DUE, air=made)
         return made
 
     def _contender(self, cell: Cell, node: str) -> at.Contender:
         """Return an access point or a station as a sender on the channel of a cell."""
-        random = self._stream(f"dcf/{cell.ap}/{node}")
-        channel = self.airs[cell.ap].air
-        return dcf_tables.contender(self.make, self.w, channel, random, cell.queue_packets)
+        return self.make.one(
+            at.Contender,
+            air=self.airs[cell.ap].air,
+            next=self.w.no_contender,
+            before=self.w.no_contender,
+            random=self._stream(f"dcf/{cell.ap}/{node}"),
+            first=self.w.no_packet,
+            last=self.w.no_packet,
+            limit=cell.queue_packets,
+            window=core_dcf.CW_MIN,
+        )
 
     def _line(self) -> at.Event:
         no_packet = self.w.no_packet
@@ -242,7 +258,7 @@ class Tables:
                     kind=kind,
                     contender=contender,
                     rate_bps=station.way(direction).rate_bps,
-                    **dcf_tables.frames(cell, station.way(direction)),
+                    **dcf.frames(cell, station.way(direction)),
                 )
 
     def _add_air(self, cell: Cell) -> None:

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controller import units
-from lab.engines.sim import dcf_tables
 from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
 from lab.engines.sim.tables import FRAME_BYTES, airtime, bearer
+from lab.radio import dcf
 from lab.radio.cell import Station
 
 # A policer with a smaller bucket starves a TCP flow; the bucket holds the larger of the two.
@@ -68,7 +68,7 @@ class Wireless:
             if hop.kind == at.BEARER:
                 fields = bearer(way)
             elif self.has_dcf(ap):
-                fields = dcf_tables.frames(self.network.tables.topology.cell(ap), way)
+                fields = dcf.frames(self.network.tables.topology.cell(ap), way)
             else:
                 fields = airtime(way)
             for field, value in fields.items():

@@ -24,6 +24,9 @@ class Air:
     def record(self):
         pass
 
+    def sharing(self, cell):
+        return self
+
     def set_station(self, address, station):
         self.prices[address] = station.rate_bps
 

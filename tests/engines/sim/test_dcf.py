@@ -8,7 +8,6 @@ from itertools import pairwise
 import pytest
 from oracles import bianchi
 
-from lab.engines.sim import dcf_tables
 from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import DOWN, UP
@@ -303,7 +302,7 @@ def test_the_rates_of_stations_are_those_of_their_standard(simulated, scale):
     known = {dcf.symbol_microbits(mbps) for mbps, _ in STANDARDS["11a"].rates}
     for cell in tables.topology.cells:
         for each in cell.stations if cell.kind == "wifi" else ():
-            assert dcf_tables.frames(cell, each)["symbol_microbits"] in known
+            assert dcf.frames(cell, each)["symbol_microbits"] in known
 
 
 def test_a_user_that_walks_away_keeps_its_connection(simulated):

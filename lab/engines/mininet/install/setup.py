@@ -57,6 +57,7 @@ def steps() -> list[Step]:
         Step("wmediumd's program", build_wmediumd, optional=True),
         Step("bytecode", compile_upstreams),
         Step("WiFi cell", lambda: f"compiled as {packet_programs.cell_program().name}"),
+        Step("WiFi by DCF", lambda: f"compiled as {packet_programs.cell_program('dcf').name}"),
         Step("switch ports", lambda: f"compiled as {packet_programs.port_program().name}"),
         Step("pacing", lambda: f"compiled as {subflow_rates.pacing_program().name}"),
         Step("VM kernel", partial(in_vm.prepare, "install kernel")),

@@ -180,7 +180,9 @@ def compiled(source: Path, description: str) -> Path:
     `source` is a C file. `description` names the program in error messages.
     """
     name = source.name.partition(".")[0]
-    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    headers = sorted(source.parent.glob("*.h"))
+    content = b"".join(each.read_bytes() for each in (source, *headers))
+    digest = hashlib.sha256(content).hexdigest()[:16]
     target = upstreams.cache() / "bpf" / f"{name}-{digest}.o"
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)

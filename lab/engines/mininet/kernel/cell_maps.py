@@ -1,7 +1,8 @@
 """Read and write the pinned eBPF maps of a running WiFi cell: its clock, stations and collisions.
 
-The eBPF program of a cell (network/wifi_cell.bpf.c) imitates a shared radio channel. Its clock is
-the time at which the channel becomes free, after all packets that the program has accepted.
+The eBPF program of a cell imitates a shared radio channel. It is network/wifi_cell.bpf.c, or
+network/dcf_cell.bpf.c with `air: dcf`. Its clock is the time at which the channel becomes free,
+after all packets that the program has accepted.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from pathlib import Path
 
 from controller.units import ppm_from_fraction
 from lab.engines.mininet.kernel.bpf import Map
-from lab.radio.cell import Station
+from lab.radio import contention, dcf
+from lab.radio.cell import Cell, Station
 from lab.radio.wifi import byte_price_ps, fixed_ns
 
 PINS = Path("/run/multipath-lab/bpf")  # where programs and maps are pinned, a folder per cell
@@ -136,3 +138,80 @@ class CellMembers:
         """
         ppm = ppm_from_fraction(transmissions), ppm_from_fraction(loss)
         self._air.write(ZERO, COLLISIONS.pack(*ppm))
+
+
+MOST_CONTENDERS = 264
+WAY = struct.Struct("=8Q")  # struct way
+DCF_STATION = struct.Struct("=64s64sQQII")  # struct station in dcf_cell.bpf.c
+CHANNEL = struct.Struct(f"=11Q{3 * (MOST_CONTENDERS + 1)}Q{3 * MOST_CONTENDERS}Q4Q")
+GROUPS = 1000  # at most; a queue has 1024 entries
+ACCESS_POINTS = 8  # the first contenders of a channel
+
+
+class DcfMembers:
+    """The channel of a WiFi cell with `air: dcf`, and its stations, in pinned eBPF maps.
+
+    A station is identified by its IPv4 address. `pins` is the folder where the maps are pinned.
+    """
+
+    def __init__(self, pins: Path) -> None:
+        self._stations = Map(pins / "stations", 4, DCF_STATION.size)
+        self._channel = Map(pins / "channels", 4, CHANNEL.size)
+        self._written = b""
+
+    def start(self, cell: Cell) -> None:
+        """Write the times of the channel, as those of `cell`. Nobody has sent yet."""
+        own = dcf.times(cell.standard, cell.rate_scale)
+        group = -(-cell.queue_packets // GROUPS)
+        table = [0, 0, 0]
+        for contenders in range(1, MOST_CONTENDERS + 1):
+            means = contention.means(contenders)
+            table += map(ppm_from_fraction, (means.idle_slots, means.collisions, means.abandoned))
+        times = own.slot_ns, own.access_ns, own.preamble_ns, own.symbol_ns, own.longest_ns
+        sizes = own.mac_bytes, own.aggregated, cell.loss_ppm
+        limits = group, cell.queue_packets // group, 0
+        state = [0] * (3 * MOST_CONTENDERS + 4)
+        self._written = CHANNEL.pack(*times, *sizes, *limits, *table, *state)
+        self._channel.write(ZERO, self._written)
+
+    def set(self, address: str, station: Station, cell: Cell, ap: int) -> None:
+        """Write how long a station's frames take. A new station becomes a contender.
+
+        `cell` is the cell that it belongs to, and `ap` the number of this cell's access point among
+        those of the channel.
+        """
+        key = socket.inet_aton(address)
+        before = self._stations.find(key)
+        busy_until_ns = first_ns = 0
+        if before:
+            *_, busy_until_ns, first_ns, _, own = DCF_STATION.unpack(before)
+        else:
+            known = self._stations.items(MAX_STATIONS)
+            taken = {DCF_STATION.unpack(value)[-1] for _, value in known}
+            own = min(set(range(ACCESS_POINTS, MOST_CONTENDERS)) - taken)
+        ways = [
+            WAY.pack(*dcf.frames(cell, station.way(each)).values(), 0, 0, 0, 0, 0)
+            for each in ("down", "up")
+        ]
+        self._stations.write(key, DCF_STATION.pack(*ways, busy_until_ns, first_ns, ap, own))
+
+    def remove(self, address: str) -> None:
+        """Remove a station by its IPv4 address. Its packets no longer occupy the channel."""
+        self._stations.delete(socket.inet_aton(address))
+
+    def activity(self) -> dict[str, Activity]:
+        """Return the activity of every station, by IPv4 address."""
+        return {
+            socket.inet_ntoa(key): Activity(*DCF_STATION.unpack(value)[2:4])
+            for key, value in self._stations.items(MAX_STATIONS)
+        }
+
+    def commands(self) -> list[list[str]]:
+        """Return bpftool commands that write the channel and the stations, for commands.sh."""
+        return [
+            self._channel.update_command(ZERO, self._written),
+            *(
+                self._stations.update_command(key, value)
+                for key, value in self._stations.items(MAX_STATIONS)
+            ),
+        ]

@@ -311,10 +311,10 @@ class Links:
         that can move gets the programs of all cells that it can enter; each program acts only on
         packets of the stations in its own cell.
         """
-        wifi = [cell for cell in self.cells_of if cell.kind == "wifi" and cell.air == "cell"]
+        wifi = [cell for cell in self.cells_of if cell.kind == "wifi" and cell.air != "wmediumd"]
         for cell in sorted(wifi, key=lambda cell: bool(cell.medium)):
             air = self.cells[cell.ap] = (
-                self.cells[cell.medium]
+                self.cells[cell.medium].sharing(cell)
                 if cell.medium
                 else packet_programs.RunningCell(cell, self.ledger)
             )

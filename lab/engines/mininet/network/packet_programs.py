@@ -1,7 +1,7 @@
-"""Load two eBPF programs that packets pass: one for WiFi cells, one for switch ports of hosts.
+"""Load eBPF programs that packets pass: those of WiFi cells, and one for switch ports of hosts.
 
 wifi_cell.bpf.c keeps a virtual clock per cell: the time at which the radio channel becomes free,
-after all packets that it has accepted.
+after all packets that it has accepted. dcf_cell.bpf.c does the same by the rules of `air: dcf`.
 
 host_port.bpf.c separates packets from the host that has sent them. In the emulation, all nodes
 share one kernel. Linux would notice that a segment in the queue of an access point belongs to a
@@ -14,20 +14,24 @@ belongs to no socket (`bpf_clone_redirect`).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from pathlib import Path
 
 from lab.engines.mininet.kernel import bpf, shaping
-from lab.engines.mininet.kernel.cell_maps import PINS, CellClock, CellMembers, Clock
+from lab.engines.mininet.kernel.cell_maps import PINS, CellClock, CellMembers, Clock, DcfMembers
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
 from lab.radio.cell import Cell, Station
 from lab.radio.wifi import limit_ns
 
 CELL_SOURCE = Path(__file__).with_name("wifi_cell.bpf.c")
+DCF_SOURCE = Path(__file__).with_name("dcf_cell.bpf.c")
 
 
-def cell_program() -> Path:
-    return bpf.compiled(CELL_SOURCE, "the cell's program")
+def cell_program(air: str = "cell") -> Path:
+    """Return the compiled program of WiFi cells with this `air`, "cell" or "dcf"."""
+    source = DCF_SOURCE if air == "dcf" else CELL_SOURCE
+    return bpf.compiled(source, "the cell's program")
 
 
 def mount_pins(ledger: Ledger) -> None:
@@ -54,20 +58,37 @@ class RunningCell:
         """
         self.cell, self.pins = cell, PINS / cell.ap
         ledger.record("pin", path=str(self.pins))
-        argv = ["bpftool", "prog", "loadall", str(cell_program()), str(self.pins)]
+        argv = ["bpftool", "prog", "loadall", str(cell_program(cell.air)), str(self.pins)]
         argv += ["type", "classifier", "pinmaps", str(self.pins)]
         shell.run(argv, f"load the cell of {cell.ap}")
         self._clock = CellClock(cell.ap)
-        self._members = CellMembers(cell.ap)
+        self._members: CellMembers | DcfMembers
+        self._access_points = [cell.ap]  # of the channel
         self._clock.start(limit_ns(cell))
-        self._members.set_collisions(1.0, cell.loss_ppm / 1e6)
+        if cell.air == "dcf":
+            self._members = DcfMembers(self.pins)
+            self._members.start(cell)
+        else:
+            self._members = CellMembers(cell.ap)
+            self._members.set_collisions(1.0, cell.loss_ppm / 1e6)
+
+    def sharing(self, cell: Cell) -> RunningCell:
+        """Return this channel for `cell`, whose access point uses it, too."""
+        other = copy(self)
+        other.cell = cell
+        self._access_points.append(cell.ap)
+        return other
 
     def set_station(self, address: str, station: Station) -> None:
         """Set the airtime of a station's packets, computed from its rate. A new station is added.
 
         `address` is the IPv4 address of the station.
         """
-        self._members.set(address, station)
+        if isinstance(self._members, DcfMembers):
+            number = self._access_points.index(self.cell.ap)
+            self._members.set(address, station, self.cell, number)
+        else:
+            self._members.set(address, station)
 
     def record(self) -> None:
         """Record in commands.sh the commands that start the clock and write the stations."""

@@ -18,18 +18,9 @@
 // every attempt collided; the AP agent computes both from the number of contenders.
 // A packet whose station is not in this cell passes unchanged: a program of every cell to which a
 // station may move is attached to the station's radio, and only the one of its present cell acts.
-#include <linux/bpf.h>
-#include <linux/pkt_cls.h>
-#include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
+#include "cell_packet.h"
 
 char _license[] SEC("license") = "GPL";
-
-#define ETHERTYPE_IPV4 0x0800
-#define SOURCE_OFFSET 26
-#define DESTINATION_OFFSET 30
-#define HEADERS_BYTES 34
-#define MILLION 1000000
 
 struct cell {
 	struct bpf_spin_lock lock;
@@ -76,21 +67,6 @@ struct {
 	__type(value, struct station);
 } stations SEC(".maps");
 
-static __always_inline __u64 later(__u64 a, __u64 b)
-{
-	return a > b ? a : b;
-}
-
-// Return the station whose address is in the packet at `offset`, NULL if it is not in this cell.
-static __always_inline struct station *station_of(struct __sk_buff *skb, int offset)
-{
-	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
-	if (data + HEADERS_BYTES > end || *(__u16 *)(data + 12) != bpf_htons(ETHERTYPE_IPV4))
-		return 0;
-	__u32 address = *(__u32 *)(data + offset);
-	return bpf_map_lookup_elem(&stations, &address);
-}
-
 static __always_inline __u64 airtime_ns(struct __sk_buff *skb, struct airtime *airtime,
 					struct collisions *collisions)
 {
@@ -117,7 +93,7 @@ static __always_inline int packet_of(struct __sk_buff *skb, int offset, struct p
 	__u32 zero = 0;
 	struct collisions *collisions = bpf_map_lookup_elem(&air, &zero);
 	packet->cell = bpf_map_lookup_elem(&cells, &zero);
-	packet->station = station_of(skb, offset);
+	packet->station = found_by_address(skb, offset, &stations);
 	if (!packet->cell || !collisions || !packet->station)
 		return TC_ACT_UNSPEC;
 	if (is_lost(collisions))
@@ -149,9 +125,7 @@ static __always_inline int send_at(struct __sk_buff *skb, struct station *statio
 {
 	if (!station->first_ns)
 		station->first_ns = departure_ns;
-	// A plain assignment to skb->tstamp would look like a time of day where the packet is captured.
-	bpf_skb_set_tstamp(skb, departure_ns, BPF_SKB_TSTAMP_DELIVERY_MONO);
-	return TC_ACT_OK;
+	return leave_at(skb, departure_ns);
 }
 
 SEC("tc")

@@ -64,7 +64,7 @@ class AccessPoint:
 
     - `kind`: "lte", "wifi", or "wmediumd" for a WiFi cell that the program wmediumd models
     - `device`: its radio interface, at WiFi access points
-    - `collisions`: True if frames can collide, so that they are transmitted several times
+    - `collisions`: True if frames can collide and the agent has to count the contenders
     - `loss_ppm`: additional loss on the channel
     - `medium`: name of the access point whose channel this one uses; "" if it has its own
     - `sharing`: radio interfaces of other access points that use the channel of this one
