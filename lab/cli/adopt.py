@@ -88,7 +88,7 @@ def adopt(
         words = ["--strategy", strategy, "--params", params, "--data", data]
         words += [word for each in servers for word in ("--server", each)]
         ctx.exit(_in_vm(script, arguments, words, typed, folder, wait))
-    running.run(script, arguments, chosen, Options(servers, {}, data), folder, typed, wait)
+    running.run(script, arguments, chosen, Options(servers, data), folder, typed, wait)
 
 
 def _object(text: str) -> dict[str, Any]:

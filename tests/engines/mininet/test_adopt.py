@@ -168,3 +168,17 @@ def test_a_script_that_never_hands_its_network_over_says_so(hooked, tmp_path):
     file.write_text("if False:\n    CLI(net)\n")
     with hooks.in_place(), pytest.raises(RequestError, match="before it handed"):
         script._execute(file, (), hooks)
+
+
+NETEM = {"kind": "netem", "handle": "2:", "root": True, "options": {"limit": 1000}}
+
+
+def test_the_queue_at_a_radio_is_the_netem_of_mininet_wifi():
+    limited = {**NETEM, "options": {"rate": {"rate": 6_750_000}}}
+    inner = {"kind": "pfifo", "handle": "10:", "parent": "2:1", "options": {"limit": 1000}}
+    assert takeover.radio_queue([limited, inner]) == takeover.RadioQueue(2, 54.0)
+
+
+@pytest.mark.parametrize("shown", [[], [NETEM], [{"kind": "mq", "handle": "0:", "root": True}]])
+def test_a_radio_without_a_rate_has_no_queue(shown):
+    assert takeover.radio_queue(shown) is None

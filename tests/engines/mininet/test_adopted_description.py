@@ -147,11 +147,6 @@ def test_access_points_have_the_dpids_of_mininet_wifi():
     assert shown["aps"]["ap1"]["stations"] == {}
 
 
-def test_a_switch_can_be_taken_for_an_access_point():
-    found = described(two_paths(), cells={"s2": "wifi", "s3": "lte"})
-    assert found.to_json()["aps"]["s3"]["stations"] == {"h1": {"rate_mbps": 54}}
-
-
 def test_of_several_links_between_two_switches_the_fastest_is_used():
     net = two_paths()
     s1, s2 = net.switches[:2]
@@ -227,10 +222,9 @@ def test_a_router_is_refused():
         described(two_paths(), forwards=["h2"])
 
 
-@pytest.mark.parametrize("options", [{"servers": ["h9"]}, {"cells": {"s9": "wifi"}}])
-def test_an_unknown_name_lists_the_known_ones(options):
-    with pytest.raises(RequestError, match="choose from"):
-        described(two_paths(), **options)
+def test_an_unknown_server_lists_the_hosts():
+    with pytest.raises(RequestError, match="no host is 'h9': choose from h1, h2"):
+        described(two_paths(), servers=["h9"])
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from controller import paths
-from controller.observation import ApKind
 from lab.errors import RequestError
 from lab.topologies.mininet_options import FAST_MBPS, QUEUE_PACKETS, shape
 
@@ -33,12 +32,10 @@ class Options:
     """What the user says about a network.
 
     `servers` are the hosts that accept connections. Without it, they are the hosts with one
-    address. `cells` are switches that POX shall take for access points. `data` is the direction of
-    the users' data: "down" to the user, or "up".
+    address. `data` is the direction of the users' data: "down" to the user, or "up".
     """
 
     servers: Sequence[str] = ()
-    cells: Mapping[str, ApKind] = field(default_factory=dict)
     data: Direction = "down"
 
 
@@ -84,7 +81,7 @@ class Description:
     trunks: tuple[Trunk, ...]
     users: tuple[str, ...]
     servers: tuple[str, ...]
-    cells: Mapping[str, ApKind]
+    cells: tuple[str, ...]
     data: Direction
     notes: tuple[str, ...] = ()
 
@@ -119,20 +116,24 @@ class Description:
                 }
                 for each in self.trunks
             ],
-            "aps": {ap: self._ap(ap, kind, rates) for ap, kind in self.cells.items()},
+            "aps": {ap: self._ap(ap, rates) for ap in self.cells},
             "multipath": list(self.users),
             "data": {user: [self.data] for user in self.users},
         }
 
-    def _ap(self, ap: str, kind: ApKind, rates: Mapping[str, float]) -> dict[str, Any]:
+    def _ap(self, ap: str, rates: Mapping[str, float]) -> dict[str, Any]:
         own = {each.host: station_mbps(each, rates) for each in self.stations(ap)}
-        radio = next((each.port for each in self.ports if each.switch == ap and each.wlan), "")
         return {
-            "kind": kind,
+            "kind": "wifi",
             "capacity_mbps": max(own.values(), default=0),
             "stations": {host: {"rate_mbps": rate} for host, rate in own.items()},
-            "port": radio,
+            "port": self.radios.get(ap, ""),
         }
+
+    @property
+    def radios(self) -> dict[str, str]:
+        """The radio of each access point that has a station by radio."""
+        return {each.switch: each.port for each in self.ports if each.wlan}
 
     def loss_devices(self, port: Port) -> list[str]:
         """Return the interfaces that send the data of a user's interface, on the shortest path.
@@ -204,8 +205,7 @@ def describe(
         if not each.addresses
     ]
     users, servers = _roles(hosts, ports, options)
-    cells: dict[str, ApKind] = {each.name: "wifi" for each in aps}
-    cells |= options.cells
+    cells = tuple(each.name for each in aps)
     dpids = {name: _dpid(each) for name, each in switches.items()}
     _check_dpids(dpids)
     used = tuple(each for each in ports if each.addresses)
@@ -238,10 +238,9 @@ def _check_nodes(
             "only paths through switches, and no path leads through a host. Put a switch in its "
             f"place: net.addSwitch('{name}'), with all hosts' addresses as they are"
         )
-    for name in (*options.servers, *options.cells):
-        known, what = (hosts, "host") if name in options.servers else (switches, "switch")
-        if name not in known:
-            raise RequestError(f"adopt: no {what} is '{name}': choose from {', '.join(known)}")
+    for name in options.servers:
+        if name not in hosts:
+            raise RequestError(f"adopt: no host is '{name}': choose from {', '.join(hosts)}")
 
 
 def _links(

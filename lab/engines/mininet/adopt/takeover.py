@@ -3,7 +3,8 @@
 1) Read addresses from the kernel, and refuse what POX cannot control. Nothing has changed so far.
 2) Set up hosts: MPTCP, one routing table per address, ARP only from the interface with the address.
 3) Start POX, and connect all bridges to it. The controllers of the script are no longer used.
-4) Start the host agent, which reports subflows and carries out POX's commands.
+4) Start the host agent, which reports subflows and carries out POX's commands, and the AP agent,
+   which reports the queues of access points.
 """
 
 from __future__ import annotations
@@ -14,14 +15,23 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from controller.strategies import known
 from controller.strategies.base import checked_params
-from lab.engines.mininet.adopt.description import Description, Options, Port, Seen, describe
-from lab.engines.mininet.agents import HostAgentProcess
+from controller.units import bps_from_mbps
+from lab.engines.mininet.adopt.description import (
+    Description,
+    Options,
+    Port,
+    Seen,
+    describe,
+    station_mbps,
+)
+from lab.engines.mininet.agents import ApAgentProcess, HostAgentProcess
 from lab.engines.mininet.controller_client import (
     AP_AGENT_PORT,
     HOST_AGENT_PORT,
@@ -36,6 +46,7 @@ from lab.engines.mininet.machine import open_vswitch, shell, upstreams
 from lab.engines.mininet.machine.ledger import Ledger, write_secret
 from lab.engines.mininet.network import host_setup, packet_programs
 from lab.engines.mininet.network.joins import MAX_SUBFLOWS
+from lab.engines.mininet.programs.ap_agent import AccessPoint, Station
 from lab.engines.mininet.programs.host_agent import HostSettings, Settings
 from lab.errors import RequestError
 from lab.run.reading import Follower
@@ -70,8 +81,14 @@ class Adopted:
             say(f"note: {note}")
         if not self.found.users:
             say("note: no host has two addresses, so no connection has subflows to choose from")
-        if self.found.cells:
-            say(f"note: no agent measures {', '.join(self.found.cells)}: {UNMEASURED}")
+        self._queues = {
+            ap: queue
+            for ap, radio in self.found.radios.items()
+            if (queue := radio_queue(_root_qdisc(radio)))
+        }
+        for ap in self.found.cells:
+            if ap not in self._queues:
+                say(f"note: no agent measures {ap}. {UNMEASURED}")
         try:
             self._start(pids)
         except BaseException:
@@ -92,6 +109,9 @@ class Adopted:
         )
         self._undo.callback(agent.close)
         agent.wait()
+        if self._queues:
+            arguments = (self._ledger, (STATE, self.folder), KEY.read_text())
+            self._undo.callback(ApAgentProcess(self._access_points(), *arguments).close)
         users = ", ".join(self.found.users) or "none"
         self._say(
             f"POX runs {self.strategy.name} on {len(self.found.dpids)} switches. "
@@ -106,12 +126,31 @@ class Adopted:
         pox = ControllerClient(
             self.folder / "pox", upstreams.folder("pox"), self._ledger, self.strategy, KEY
         )
-        description = self.found.to_json()
-        for ap in description["aps"].values():
-            ap["is_measured"] = False
+        description = self.found.to_json(self._rates_mbps())
+        for name, ap in description["aps"].items():
+            ap["is_measured"] = name in self._queues
         self._undo.callback(pox.stop)
         pox.start(description)
         return pox
+
+    def _rates_mbps(self) -> dict[str, float]:
+        return {self.found.radios[ap]: each.rate_mbps for ap, each in self._queues.items()}
+
+    def _access_points(self) -> dict[str, AccessPoint]:
+        """Return what the AP agent measures: the queue at the radio of each access point."""
+        rates = self._rates_mbps()
+        return {
+            ap: AccessPoint(
+                "queue",
+                self.found.radios[ap],
+                {
+                    each.host: Station(bps_from_mbps(station_mbps(each, rates)), 1.0, each.port)
+                    for each in self.found.stations(ap)
+                },
+                qdisc=queue.major,
+            )
+            for ap, queue in self._queues.items()
+        }
 
     def _connect(self) -> None:
         """Connect every bridge to POX only, by OpenFlow 1.0 and 1.3."""
@@ -158,9 +197,36 @@ class Adopted:
 
 
 UNMEASURED = (
-    "meter_throttling gets no occupancy and throttles nothing, as docs/own_networks.md says. "
-    "Strategies that choose among subflows act"
+    "Its radio has no netem qdisc with a rate, so nothing waits there, and meter_throttling limits "
+    "nothing at it. Write in the script: sh tc qdisc replace dev RADIO root handle 2: netem rate "
+    "20mbit"
 )
+
+
+@dataclass(frozen=True)
+class RadioQueue:
+    """The qdisc in which packets wait for a radio: its major number, and its rate."""
+
+    major: int
+    rate_mbps: float
+
+
+def radio_queue(qdiscs: list[dict[str, Any]]) -> RadioQueue | None:
+    """Return the queue at a radio, from the output of `tc -j qdisc show`; None without one.
+
+    Mininet-WiFi limits a radio by netem at its root.
+    """
+    for each in qdiscs:
+        rate = each.get("options", {}).get("rate", {})
+        if each.get("root") and each["kind"] == "netem" and rate.get("rate"):
+            return RadioQueue(int(each["handle"].rstrip(":"), 16), rate["rate"] * 8 / 1e6)
+    return None
+
+
+def _root_qdisc(radio: str) -> list[dict[str, Any]]:
+    shown = shell.run(["tc", "-j", "qdisc", "show", "dev", radio], f"read the queue of {radio}")
+    found: list[dict[str, Any]] = json.loads(shown)
+    return found
 
 
 def checked_strategy(name: str, params: dict[str, Any]) -> RunningStrategy:
