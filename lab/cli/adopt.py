@@ -14,13 +14,12 @@ import click
 from controller.errors import ControllerError
 from lab import extensions
 from lab.cli.dilation import dilation_option
-from lab.cli.machine import PASS_ON
 from lab.cli.own_files import with_option
 from lab.errors import RequestError
 from lab.run.recorder import RUNS
 
 
-@click.command(context_settings=PASS_ON)
+@click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("script", type=click.Path(path_type=Path))
 @click.argument("arguments", nargs=-1, metavar="[ARGUMENT]...")
 @click.option("--strategy", default="none", show_default=True, metavar="NAME|FILE")

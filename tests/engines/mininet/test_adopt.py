@@ -61,6 +61,7 @@ def test_a_script_that_cannot_be_adopted_is_refused_before_it_starts(tmp_path, t
     [
         (["--strategy", "loss_awar"], "loss_aware"),
         (["--strategy", "loss_aware", "--params", '{"gama_wifi": 1}'], "gamma_wifi"),
+        (["--stratgy", "none"], "No such option"),
         (["--params", "[1]"], "no JSON object"),
         (["--params", "{"], "Write"),
     ],
@@ -146,7 +147,7 @@ def test_the_controllers_of_a_script_are_never_started(hooked):
     with hooks.in_place():
         net = Base()
         net.addController("c0", "a class whose program is not installed")
-    assert net.done[0][1] is script.nodes.RemoteController
+    assert net.done[0][1] is script.nodes.PoxComesLater
     assert not hasattr(Base, "adopt")
     Base().stop()
 

@@ -100,7 +100,7 @@ def _with_remote(original: Any) -> Any:
         if not isinstance(name, str):  # the script has made a controller itself
             return original(net, name, controller)
         # Its port is that of the discard service: POX is connected later.
-        return original(net, name, nodes.RemoteController, ip="127.0.0.1", port=9)
+        return original(net, name, nodes.PoxComesLater, ip="127.0.0.1", port=9)
 
     return add
 
