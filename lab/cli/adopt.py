@@ -83,6 +83,8 @@ def adopt(
     except ControllerError as error:
         raise RequestError(f"adopt: {error}") from error
     folder = out or RUNS.parent / "adopted" / time.strftime(f"%Y%m%d-%H%M%S-{script.stem}")
+    if (folder / "pox").exists():
+        raise RequestError(f"adopt: {folder} has what an earlier POX wrote. Choose another --out")
     if vm:
         words = ["--strategy", strategy, "--params", params, "--data", data]
         words += [word for each in servers for word in ("--server", each)]

@@ -74,6 +74,15 @@ def test_a_wrong_strategy_is_refused_before_the_script_starts(tmp_path, words, s
     assert says in done.output
 
 
+def test_a_folder_of_an_earlier_pox_is_refused(tmp_path):
+    (tmp_path / "pox").mkdir()
+    file = tmp_path / "net.py"
+    file.write_text("CLI(net)\n")
+    done = CliRunner().invoke(cli, ["adopt", "--out", str(tmp_path), str(file)])
+    assert done.exit_code == 2
+    assert "Choose another --out" in done.output
+
+
 def test_a_strategy_keeps_only_the_parameters_that_were_given():
     chosen = takeover.checked_strategy("loss_aware", {"gamma_wifi": 0.02})
     assert chosen.params == {"gamma_wifi": 0.02}

@@ -38,13 +38,14 @@ class _Hooks:
     folder: Path
     ledger: Ledger = field(default_factory=Ledger)
     adopted: list[takeover.Adopted] = field(default_factory=list)
-    built: list[Any] = field(default_factory=list)
+    was_adopted: bool = False
 
     def adopt(self, net: Any, *_: Any, **__: Any) -> None:
-        """Take a network over, once."""
-        if not self.adopted:
+        """Take a network over. A second call does nothing."""
+        if not self.was_adopted:
             arguments = (self.strategy, self.options, self.folder, self.ledger, say)
             self.adopted.append(takeover.Adopted(net, *arguments))
+            self.was_adopted = True
 
     def release(self) -> None:
         while self.adopted:
@@ -64,7 +65,6 @@ class _Hooks:
             yield
 
     def _remember(self, net: Any) -> None:
-        self.built.append(net)
         takeover.record(self.ledger, net)
 
     def _hook(self, undo: ExitStack, kind: type, name: str, before: Any) -> None:
@@ -170,7 +170,6 @@ def _execute(script: Path, arguments: Sequence[str], hooks: _Hooks) -> None:
     argv, where = sys.argv, os.getcwd()
     sys.argv = [str(script), *arguments]
     sys.path.insert(0, str(script.absolute().parent))
-    was_adopted = False
     try:
         with contextlib.suppress(OSError):  # a folder that the VM does not have
             os.chdir(script.absolute().parent)
@@ -186,10 +185,9 @@ def _execute(script: Path, arguments: Sequence[str], hooks: _Hooks) -> None:
             f"adopt {script}: the script raised {type(error).__name__}: {error}"
         ) from error
     finally:
-        was_adopted = bool(hooks.adopted) or (hooks.folder / "pox").is_dir()
         hooks.release()
         os.chdir(where)
         sys.argv = argv
         sys.path.remove(str(script.absolute().parent))
-    if not was_adopted:
+    if not hooks.was_adopted:
         raise RequestError(f"adopt {script}: it ended before it handed its network over. {HOW}")

@@ -88,7 +88,7 @@ class Adopted:
         }
         for ap in self.found.cells:
             if ap not in self._queues:
-                say(f"note: no agent measures {ap}. {UNMEASURED}")
+                say(unmeasured(ap))
         try:
             self._start(pids)
         except BaseException:
@@ -196,11 +196,13 @@ class Adopted:
         self._say(f"POX has ended. Its decisions: {shown or 'none'}")
 
 
-UNMEASURED = (
-    "Its radio has no netem qdisc with a rate, so nothing waits there, and meter_throttling limits "
-    "nothing at it. Write in the script: sh tc qdisc replace dev RADIO root handle 2: netem rate "
-    "20mbit"
-)
+def unmeasured(ap: str) -> str:
+    return (
+        f"note: no agent measures {ap}: no station is associated with it, or its radio has no "
+        "netem qdisc with a rate, so that nothing waits there. meter_throttling limits nothing at "
+        f"it. For a rate, write in the script: {ap}.cmd('tc qdisc replace dev {ap}-wlan1 root "
+        "handle 2: netem rate 20mbit')"
+    )
 
 
 @dataclass(frozen=True)
