@@ -83,6 +83,8 @@ def adopt(
     except ControllerError as error:
         raise RequestError(f"adopt: {error}") from error
     folder = out or RUNS.parent / "adopted" / time.strftime(f"%Y%m%d-%H%M%S-{script.stem}")
+    if typed is not None and len(str(typed.absolute()).split()) != 1:
+        raise RequestError("adopt: Mininet's prompt reads no --input file with a blank in its path")
     if (folder / "pox").exists():
         raise RequestError(f"adopt: {folder} has what an earlier POX wrote. Choose another --out")
     if vm:

@@ -113,8 +113,8 @@ class Base:
 
 
 class Prompt:
-    def __init__(self, net):
-        net.done.append("prompt")
+    def __init__(self, net, script=None):
+        net.done.append("prompt" if script is None else f"prompt of {script}")
 
 
 @pytest.fixture
@@ -149,6 +149,16 @@ def test_a_network_is_taken_over_once_and_let_go_before_it_stops(hooked):
         net.stop()
     assert net.done == ["build", "adopted", "prompt", "stop"]
     assert taken[1:] == ["closed"]
+
+
+def test_a_prompt_can_run_a_file(hooked, tmp_path):
+    hooks, _ = hooked
+    hooks.typed = tmp_path / "typed"
+    with hooks.in_place():
+        net = Base()
+        Prompt(net)
+        net.stop()
+    assert net.done == ["adopted", f"prompt of {tmp_path / 'typed'}", "stop"]
 
 
 def test_the_controllers_of_a_script_are_never_started(hooked):

@@ -36,6 +36,7 @@ class _Hooks:
     strategy: RunningStrategy
     options: Options
     folder: Path
+    typed: Path | None = None
     ledger: Ledger = field(default_factory=Ledger)
     adopted: list[takeover.Adopted] = field(default_factory=list)
     was_adopted: bool = False
@@ -59,10 +60,25 @@ class _Hooks:
                 self._hook(undo, kind, "stop", lambda net: self.release())
                 self._hook(undo, kind, "build", self._remember)
                 _replace(undo, kind, "adopt", self.adopt)
-            self._hook(undo, nodes.PROMPT, "__init__", lambda _, net, *__, **___: self.adopt(net))
+            _replace(undo, nodes.PROMPT, "__init__", self._prompt(nodes.PROMPT.__init__))
             base = nodes.NETWORKS[0]
             _replace(undo, base, "addController", _with_remote(base.addController))
             yield
+
+    def _prompt(self, original: Any) -> Any:
+        """Return the constructor of Mininet's prompt, which first takes the network over.
+
+        With `typed`, the prompt runs that file. It would read a standard input that is no terminal
+        twice: commands in hosts would get the lines too.
+        """
+
+        def opened(prompt: Any, net: Any, *args: Any, **named: Any) -> None:
+            self.adopt(net)
+            if self.typed is not None:
+                named["script"] = str(self.typed.absolute())
+            original(prompt, net, *args, **named)
+
+        return opened
 
     def _remember(self, net: Any) -> None:
         takeover.record(self.ledger, net)
@@ -120,8 +136,8 @@ def run(
 ) -> None:
     """Run a script to its end, with POX beside the network that it hands over.
 
-    `arguments` are those of the script. `typed` is a file that becomes its standard input, as if
-    typed at its prompt. Raises `LabError` if the script fails, and removes what it has left.
+    `arguments` are those of the script. `typed` is a file of commands for its prompt.
+    Raises `LabError` if the script fails, and removes what it has left.
     """
     check(script)
     if os.geteuid() != 0:
@@ -133,16 +149,13 @@ def run(
             "sudo systemctl start openvswitch-switch"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    hooks = _Hooks(strategy, options, folder.absolute())
+    hooks = _Hooks(strategy, options, folder.absolute(), typed)
     with lock.hold(f"adopt {script.name}", wait):
         hooks.ledger.undo_all()
         takeover.check_ports()
         hooks.ledger.record("daemon", program="hostapd", word=f"mn{os.getpid()}_")
         hooks.ledger.record("radios", prefix=f"mn{os.getpid():05d}p")
         open_vswitch.change(["--retry", "show"], "wait for Open vSwitch")
-        if typed is not None:
-            with typed.open("rb") as source:
-                os.dup2(source.fileno(), 0)
         try:
             with hooks.in_place():
                 _execute(script, arguments, hooks)

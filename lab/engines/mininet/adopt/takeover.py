@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import secrets
 import socket
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
@@ -52,6 +53,7 @@ from lab.errors import RequestError
 from lab.run.reading import Follower
 
 FIRST_TABLE = 101  # of routes; scripts use small numbers
+ASSOCIATED_WITHIN_S = 20
 METRIC = 4000  # of the route that a host uses only if the script gave it no other
 
 
@@ -74,6 +76,15 @@ class Adopted:
         self.net, self.strategy, self.folder, self._say = net, strategy, folder, say
         self._ledger, self._undo = ledger, ExitStack()
         pids = {each.name: each.pid for each in _hosts(net)}
+        for each in _hosts(net):
+            for radio in (getattr(each, "wintfs", None) or {}).values():
+                if getattr(radio, "associatedTo", None) and not _is_associated(
+                    each.pid, radio.name
+                ):
+                    say(
+                        f"note: {radio.name} is not associated after {ASSOCIATED_WITHIN_S} s, so "
+                        "nothing reaches it"
+                    )
         forwards = [name for name, pid in pids.items() if _forwards(pid)]
         seen = {name: one for pid in pids.values() for name, one in _seen(pid).items()}
         self.found = describe(net, options, seen, forwards)
@@ -269,6 +280,17 @@ def record(ledger: Ledger, net: Any) -> None:
 
 def _hosts(net: Any) -> list[Any]:
     return [*net.hosts, *getattr(net, "stations", ()), *getattr(net, "cars", ())]
+
+
+def _is_associated(pid: int, radio: str) -> bool:
+    """Wait until a radio is associated with its access point; return False if it is not in time."""
+    argv = [*_inside(pid), "iw", "dev", radio, "link"]
+    deadline = time.monotonic() + ASSOCIATED_WITHIN_S
+    while not shell.run(argv, f"read the state of {radio}").startswith("Connected"):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.5)
+    return True
 
 
 def _forwards(pid: int) -> bool:
