@@ -82,8 +82,8 @@ class Adopted:
                     each.pid, radio.name
                 ):
                     say(
-                        f"note: {radio.name} is not associated after {ASSOCIATED_WITHIN_S} s, so "
-                        "nothing reaches it"
+                        f"note: {radio.name} is not associated with {radio.associatedTo.name} "
+                        f"after {ASSOCIATED_WITHIN_S} s, so nothing reaches it"
                     )
         forwards = [name for name, pid in pids.items() if _forwards(pid)]
         seen = {name: one for pid in pids.values() for name, one in _seen(pid).items()}
@@ -282,14 +282,18 @@ def _hosts(net: Any) -> list[Any]:
     return [*net.hosts, *getattr(net, "stations", ()), *getattr(net, "cars", ())]
 
 
-def _is_associated(pid: int, radio: str) -> bool:
-    """Wait until a radio is associated with its access point; return False if it is not in time."""
-    argv = [*_inside(pid), "iw", "dev", radio, "link"]
+def _is_associated(pid: int, radio: Any) -> bool:
+    """Associate a station with the access point that Mininet-WiFi has chosen; return whether it is.
+
+    Mininet-WiFi associates by iwconfig, which most machines no longer have, so iw repeats it.
+    """
+    ap, device = radio.associatedTo, [*_inside(pid), "iw", "dev", radio.name]
     deadline = time.monotonic() + ASSOCIATED_WITHIN_S
-    while not shell.run(argv, f"read the state of {radio}").startswith("Connected"):
+    while not shell.run([*device, "link"], f"read the state of {radio.name}").startswith("Conn"):
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.5)
+        shell.succeeds([*device, "connect", str(ap.ssid), str(ap.mac)])  # fails while it connects
+        time.sleep(1)
     return True
 
 
