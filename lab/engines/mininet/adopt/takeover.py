@@ -92,6 +92,7 @@ class Adopted:
             say(f"note: {note}")
         if not self.found.users:
             say("note: no host has two addresses, so no connection has subflows to choose from")
+        self._restore_rates()
         self._queues = {
             ap: queue
             for ap, radio in self.found.radios.items()
@@ -105,6 +106,16 @@ class Adopted:
         except BaseException:
             self.close()
             raise
+
+    def _restore_rates(self) -> None:
+        """Let Mininet-WiFi limit the radios of access points again.
+
+        Open vSwitch removes the qdisc of an interface that becomes a port of a bridge.
+        """
+        for ap in getattr(self.net, "aps", ()):
+            for radio in (getattr(ap, "wintfs", None) or {}).values():
+                if not radio_queue(_root_qdisc(radio.name)) and hasattr(radio, "set_tc_ap"):
+                    radio.set_tc_ap()
 
     def _start(self, pids: dict[str, int]) -> None:
         record(self._ledger, self.net)
