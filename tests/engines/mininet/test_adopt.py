@@ -2,6 +2,7 @@
 
 import socket
 import sys
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -11,6 +12,7 @@ from controller.errors import ControllerError
 from lab.cli.commands import cli
 from lab.engines.mininet.adopt import script, takeover
 from lab.engines.mininet.adopt.takeover import endpoint_lines, ip_lines
+from lab.engines.mininet.machine.ledger import Ledger
 from lab.errors import RequestError
 
 
@@ -202,3 +204,45 @@ def test_the_queue_at_a_radio_is_the_netem_of_mininet_wifi():
 @pytest.mark.parametrize("shown", [[], [NETEM], [{"kind": "mq", "handle": "0:", "root": True}]])
 def test_a_radio_without_a_rate_has_no_queue(shown):
     assert takeover.radio_queue(shown) is None
+
+
+def test_what_a_script_has_made_is_recorded_for_the_clean_up(tmp_path):
+    net = two_paths()
+    for pid, host in enumerate(net.hosts, 900_000_000):
+        host.pid = pid
+    ledger = Ledger(tmp_path / "ledger")
+    takeover.record(ledger, net)
+    entries = ledger.entries()
+    assert [each["pid"] for each in entries if each["kind"] == "process"] == [
+        900_000_000,
+        900_000_001,
+    ]
+    assert entries[-1] == {"kind": "bridges", "names": ["s1", "s2", "s3", "s4"]}
+    names = {each["name"] for each in entries if each["kind"] == "interface"}
+    assert {"s1-eth1", "s2-eth1", "s4-eth1"} <= names
+    assert not any(name.startswith("h") for name in names)  # they end with their hosts
+
+
+class Radio:
+    """A radio of Mininet-WiFi whose qdisc Open vSwitch has removed."""
+
+    name = "ap1-wlan1"
+
+    def __init__(self):
+        self.rate = None
+
+    def set_tc_ap(self):
+        self.rate = 6_750_000
+
+
+def test_a_radio_gets_back_the_rate_that_open_vswitch_has_removed(monkeypatch):
+    radio = Radio()
+    monkeypatch.setattr(
+        takeover, "_root_qdisc", lambda _: [{**NETEM, "options": {"rate": {"rate": radio.rate}}}]
+    )
+    adopted = takeover.Adopted.__new__(takeover.Adopted)
+    adopted.net = SimpleNamespace(aps=[SimpleNamespace(wintfs={0: radio})])
+    adopted._restore_rates()
+    assert radio.rate == 6_750_000
+    radio.set_tc_ap = None  # a rate that is there is left alone
+    adopted._restore_rates()
