@@ -108,6 +108,7 @@ EDGES = {  # files that read and write text and JSON; untyped dictionaries are a
     "lab/scenario/other_files.py": "YAML and JSON that is no scenario",
     "controller/decision_log.py": "decisions.jsonl",
     "controller/pox_ext/statistics.py": "TinyDB",
+    "lab/engines/mininet/adopt/": "objects of Mininet, and topology.json",
     "lab/engines/mininet/controller_client.py": "messages to POX",
     "lab/engines/mininet/traffic/processes.py": "messages to the traffic programs",
 }
@@ -138,7 +139,6 @@ BESIDE_ITS_ONLY_USER = {  # files, or folders of such files, and the reason in a
     "lab/classroom/clock.py": "what time it is when somebody sets the clock",
     "lab/cli/": "commands that are imported when they are called",
     "lab/engines/mininet/mobility.py": "walking users",
-    "lab/engines/mininet/network/host_setup.py": "a host, beside the network",
     "lab/engines/mininet/programs/": "programs of hosts, without the lab's packages",
     "lab/engines/mininet/supervision.py": "programs that end during a run",
     "lab/engines/mininet/telemetry.py": "samples",

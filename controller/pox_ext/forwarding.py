@@ -19,7 +19,6 @@ All messages use POX's OpenFlow 1.0 connection to the bridge.
 
 from __future__ import annotations
 
-import logging
 import socket
 import time
 from collections.abc import Callable, Container, Iterable, Iterator
@@ -65,7 +64,8 @@ class Forwarding:
         `on_syn(packet)` is called for every SYN and SYN/ACK. `on_switch(switch, state)` is called
         when a switch becomes "connected", "ready" (its forwarding table is set up) or "lost".
         `on_idle(cookie)` is called when a switch has removed a flow entry because no packet used
-        it. `warn(text)` is called for each message that a switch refuses.
+        it. `warn(text)` is called for each message that a switch refuses, and for
+        each unknown switch.
         """
         self._hosts, self._router, self._on_syn, self._on_switch, self._on_idle = (
             hosts,
@@ -75,7 +75,6 @@ class Forwarding:
             on_idle,
         )
         self._warn = warn
-        self._log = logging.getLogger("pox_ext.forwarding")
         self._installed: dict[Flow, float] = {}
         self.switches = switches
         self._entries = PathEntries(self.switches, hosts)
@@ -89,7 +88,10 @@ class Forwarding:
     def _handle_ConnectionUp(self, event: Any) -> None:
         switch = self.switches.name(event.dpid)
         if switch is None:
-            self._log.warning("bridge %s is not in the topology file: ignored", event.dpid)
+            self._warn(
+                f"a switch with dpid {event.dpid} (hexadecimal {event.dpid:x}) has connected, and "
+                "the topology file has no such dpid: it is not controlled"
+            )
             return
         self.switches.changed(switch)
         self._on_switch(switch, "connected")

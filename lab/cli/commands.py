@@ -20,6 +20,7 @@ from lab.batch.request import Request
 from lab.cli import figures, lists, machine, worksheet
 from lab.cli import run as checking
 from lab.cli import run as running
+from lab.cli.adopt import adopt
 from lab.cli.classroom import classroom, grade
 from lab.cli.dilation import dilation_option
 from lab.cli.export import check_files, export, write_comparison
@@ -363,6 +364,7 @@ def up(
 
 
 for command in (
+    adopt,
     audit,
     classroom,
     lists.listing,

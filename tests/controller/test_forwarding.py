@@ -450,3 +450,11 @@ def test_a_repeated_request_for_an_address_is_answered_once_for_each_host():
         world.comes("s1", "s1-host", reply)
     answers = [frames.parse(data).payload for data, _ in world.bridges["ap"].packets]
     assert [(each.target, each.target_mac) for each in answers] == asking
+
+
+def test_a_switch_that_the_topology_file_does_not_name_is_a_warning():
+    """Access points of Mininet-WiFi have such datapath IDs."""
+    world = World()
+    world.forwarding._handle_ConnectionUp(SimpleNamespace(dpid=0x1000000000000001))
+    (text,) = [each for each in world.warnings if "topology file" in each]
+    assert "1152921504606846977 (hexadecimal 1000000000000001)" in text

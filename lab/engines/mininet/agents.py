@@ -87,25 +87,22 @@ class ApAgentProcess:
 
     def __init__(
         self,
-        topology: Topology,
-        wiring: Wiring,
-        uploaders: Iterable[str],
+        aps: dict[str, AccessPoint],
         ledger: Ledger,
         folders: tuple[Path, Path],
         key: str,
     ) -> None:
         """Start the AP agent, and wait until it has reported every access point once.
 
-        `uploaders` are the users that upload data. `folders` are two folders: the first for the
-        configuration file, the second for the log. `key` is the secret of the run; each report
-        begins with it. Raises `LabError` if the agent ends or does not report every access point in
-        time.
+        `folders` are two folders: the first for the configuration file, the second for the log.
+        `key` is the secret of the run; each report begins with it. Raises `LabError` if the agent
+        ends or does not report every access point in time.
         """
         state, run = folders
         self._log, self._occupancies = run / "agents.log", dict[str, list[float]]()
         self._reports = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._reports.bind(("127.0.0.1", 0))
-        self._aps = access_points(topology, wiring, {*uploaders, *topology.relays})
+        self._aps = aps
         self._ledger, self._key, self._configuration = ledger, key, state / "agents.json"
         self._lock = Lock()  # users are moved in another thread
         self._launch()

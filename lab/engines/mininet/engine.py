@@ -17,7 +17,7 @@ from typing import Any
 
 from lab import congestion
 from lab.engines.mininet import ebpf
-from lab.engines.mininet.agents import ApAgentProcess
+from lab.engines.mininet.agents import ApAgentProcess, access_points
 from lab.engines.mininet.commands import execute
 from lab.engines.mininet.commands.command_script import HEADER, CommandScript
 from lab.engines.mininet.controller_client import Answered, Line, RunningStrategy
@@ -252,9 +252,11 @@ class MininetEngine(Engine):
         self._undo.callback(self.telemetry.close)
         if emulated.topology.cells:
             agent = self.telemetry.ap_agent = emulated.stations.agent = ApAgentProcess(
-                emulated.topology,
-                emulated.wiring,
-                emulated.users_of("up"),
+                access_points(
+                    emulated.topology,
+                    emulated.wiring,
+                    {*emulated.users_of("up"), *emulated.topology.relays},
+                ),
                 emulated.ledger,
                 (STATE, folder),
                 KEY.read_text(),

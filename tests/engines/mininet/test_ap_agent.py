@@ -228,3 +228,11 @@ def test_changes_are_taken_one_by_one_even_if_they_come_together():
         assert ap_agent.take_change(aps, lines, 0.01) == ""  # a line without its end waits
         write.shutdown(socket.SHUT_WR)
         assert ap_agent.take_change(aps, lines, 1) is None
+
+
+def test_an_adopted_access_point_is_measured_by_the_qdisc_at_its_radio():
+    ap = AccessPoint("queue", "p7", {"sta1": Station(54_000_000, 1.0, "p7")}, qdisc=2)
+    cell = ap_agent.make_cell("ap1", ap, Scheduler())
+    assert cell.queues == [(7, 2)]
+    assert cell.poll({(7, 2): queue(8)}, 0.1) == Report(8, 0.5, {"sta1": StationReport(54.0)})
+    assert cell.poll({}, 0.1).mac_occupancy is None  # the script has removed it

@@ -45,9 +45,7 @@ def start(load_testbed, tmp_path, monkeypatch):
         topology = load_testbed().network
         made.append(
             ApAgentProcess(
-                topology,
-                wire(topology),
-                ("ue2",),
+                module.access_points(topology, wire(topology), {"ue2", *topology.relays}),
                 Ledger(tmp_path / "ledger"),
                 (tmp_path, tmp_path),
                 "secret",

@@ -118,6 +118,19 @@ class Scheduler:
             if first_attribute(answer, TCA_KIND) == b"netem\0"
         }
 
+    def losses_of(self, names: Mapping[int, str]) -> dict[str, float]:
+        """Return the configured random loss of interfaces by name, whatever handles netem has.
+
+        `names` has the number and the name of each interface. Of several netem qdiscs of an
+        interface, a packet passes all. This reads every qdisc of the network namespace.
+        """
+        body, kept = struct.pack("=BxxxiIII", 0, 0, 0, 0, 0), dict.fromkeys(names.values(), 1.0)
+        for _, answer in request(self._socket, RTM_GETQDISC, REQUEST | DUMP, body):
+            name = names.get(struct.unpack_from("=i", answer, 4)[0])
+            if name and first_attribute(answer[20:], TCA_KIND) == b"netem\0":
+                kept[name] *= 1.0 - _configured_loss(first_attribute(answer[20:], TCA_OPTIONS))
+        return {name: 1.0 - share for name, share in kept.items()}
+
     def _qdiscs(self, wanted: Sequence[Handle]) -> Iterator[tuple[Handle, bytes]]:
         """Yield the encoded attributes of those qdiscs in `wanted` that exist."""
         bodies = [

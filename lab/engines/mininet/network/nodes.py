@@ -93,17 +93,20 @@ def restore() -> None:
 
 prepare(folder())
 
-import mininet.net  # noqa: E402 - importable only now
+import mininet.cli  # noqa: E402 - importable only now
+import mininet.net  # noqa: E402
 import mn_wifi.net  # noqa: E402
 from mininet.link import Link  # noqa: E402
 from mininet.log import setLogLevel  # noqa: E402
-from mininet.node import Host, OVSSwitch  # noqa: E402
+from mininet.node import Host, OVSSwitch, RemoteController  # noqa: E402
 from mn_wifi.cli import CLI  # noqa: E402
 from mn_wifi.link import HostapdConfig, IntfWireless  # noqa: E402
 from mn_wifi.node import OVSKernelAP, Station  # noqa: E402
 
 restore()
 __all__ = ["CLI", "setLogLevel"]
+NETWORKS = (mininet.net.Mininet, mn_wifi.net.Mininet_wifi)  # the classes of a script's `net`
+PROMPT = mininet.cli.CLI  # also the base of that of Mininet-WiFi
 TERMINATE_TIMEOUT_S = 3
 SWITCH_VERSION = "2.0"  # Mininet treats versions before 1.10 differently
 
@@ -233,6 +236,13 @@ class _NoRadios:
 
     def __init__(self, **_keywords: Any) -> None:
         pass
+
+
+class PoxComesLater(RemoteController):  # type: ignore[misc]
+    """A controller of another script's network, in which POX is connected when it is complete."""
+
+    def checkListening(self) -> None:
+        """Do not complain that nothing listens yet."""
 
 
 def empty(scratch: Path) -> Any:

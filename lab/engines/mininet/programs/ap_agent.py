@@ -62,12 +62,14 @@ Stations = dict[str, Station]
 class AccessPoint:
     """An access point, as the AP agent is told to measure it.
 
-    - `kind`: "lte", "wifi", or "wmediumd" for a WiFi cell that the program wmediumd models
+    - `kind`: "lte", "wifi", "wmediumd" for a WiFi cell that the program wmediumd models, or "queue"
+      for an access point that another script has built
     - `device`: its radio interface, at WiFi access points
     - `collisions`: True if frames can collide and the agent has to count the contenders
     - `loss_ppm`: additional loss on the channel
     - `medium`: name of the access point whose channel this one uses; "" if it has its own
     - `sharing`: radio interfaces of other access points that use the channel of this one
+    - `qdisc`: for the kind "queue", the major number of the qdisc that is measured at `device`
     """
 
     kind: str
@@ -77,6 +79,7 @@ class AccessPoint:
     loss_ppm: int = 0
     medium: str = ""
     sharing: Sequence[str] = ()
+    qdisc: int = 0
 
 
 def apply_change(aps: Mapping[str, AccessPoint], line: str | bytes) -> str:
@@ -331,11 +334,39 @@ class MediumCell:
         return self._report
 
 
+class QueueCell:
+    """Measure an access point that another script has built, by one qdisc at its radio.
+
+    Its stations' uploads and contenders are not measured: nothing of that script counts them.
+    """
+
+    def __init__(self, ap: AccessPoint, scheduler: Scheduler) -> None:
+        self._stations, self._handle = ap.stations, (scheduler.index(ap.device), ap.qdisc)
+        self.queues = [self._handle]
+
+    def poll(self, queues: Mapping[Handle, Queue], elapsed_s: float) -> Report:
+        """Return a report; its occupancy is None if the script has removed the qdisc.
+
+        `elapsed_s` is not used.
+        """
+        found = queues.get(self._handle)
+        return Report(
+            found.backlog_packets if found else 0,
+            wifi_occupancy(found.backlog_packets, 0) if found else None,
+            {
+                user: StationReport(mbps_from_bps(each.rate_bps))
+                for user, each in self._stations.items()
+            },
+        )
+
+
 def make_cell(name: str, ap: AccessPoint, scheduler: Scheduler) -> Cell:
     if ap.kind == "lte":
         return LteCell(ap, scheduler)
     if ap.kind == "wmediumd":
         return MediumCell(ap)
+    if ap.kind == "queue":
+        return QueueCell(ap, scheduler)
     clock = CellClock(ap.medium or name)
 
     def wait_ns() -> int:

@@ -18,6 +18,7 @@ Its only argument is a JSON file with its configuration. It ends when its standa
 
 from __future__ import annotations
 
+import contextlib
 import json
 import select
 import socket
@@ -233,6 +234,8 @@ class Settings:
     - `period_s`: time between two checks of the subflows, after the first command
     - `pins`: folder where the pacing program is pinned
     - `expected`: path of the pinned map with expected rates; None if subflows are limited by pacing
+    - `adopted`: True in a network that another script has built: netem has any handle there, and
+      shapes hosts' own interfaces too
     """
 
     controller: Endpoint
@@ -241,6 +244,7 @@ class Settings:
     pins: Path
     hosts: Mapping[str, HostSettings]
     expected: Path | None = None
+    adopted: bool = False
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Settings:
@@ -250,7 +254,8 @@ class Settings:
             hosts[name] = HostSettings(**{**each, "opens": opens})
         address, port = data["controller"]
         pins, expected = Path(data["pins"]), data["expected"] and Path(data["expected"])
-        return cls((address, port), data["key"], data["period_s"], pins, hosts, expected)
+        key, period_s, adopted = (data[each] for each in ("key", "period_s", "adopted"))
+        return cls((address, port), key, period_s, pins, hosts, expected, adopted)
 
     def to_json(self) -> dict[str, Any]:
         expected = self.expected and str(self.expected)
@@ -275,9 +280,18 @@ class HostAgent:
             for path in each.loss.values()
             for device in path
         }
-        self._netem = {
-            device: (self._scheduler.index(device), shaping.NETEM) for device in sorted(devices)
-        }
+        self._netem: dict[str, netlink.Handle] = {}
+        self._namespaces: list[tuple[netlink.Scheduler, dict[int, str]]] = []
+        if settings.adopted:
+            pids = [each.pid for each in settings.hosts.values()]
+            inside = [netlink.inside(pid, netlink.Scheduler) for pid in pids]
+            self._namespaces = [
+                (each, _present(each, devices)) for each in (self._scheduler, *inside)
+            ]
+        else:
+            self._netem = {
+                device: (self._scheduler.index(device), shaping.NETEM) for device in sorted(devices)
+            }
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("127.0.0.1", 0))
 
@@ -291,6 +305,8 @@ class HostAgent:
         now = time.monotonic()
         found = self._scheduler.losses(list(self._netem.values()))
         losses = {device: found.get(netem, 0.0) for device, netem in self._netem.items()}
+        for scheduler, names in self._namespaces:
+            losses |= scheduler.losses_of(names)
         seq = time.monotonic_ns() // 1_000_000  # a restarted agent goes on from here
         for name, host in self._hosts.items():
             report: HostReport = host.report(seq, losses)
@@ -344,6 +360,15 @@ class HostAgent:
                 self.obey(command)
             except (MessageRefused, LabError, OSError) as problem:
                 log(problem)
+
+
+def _present(scheduler: netlink.Scheduler, devices: Iterable[str]) -> dict[int, str]:
+    """Return those of `devices` that are in the network namespace of `scheduler`, by number."""
+    found = {}
+    for device in devices:
+        with contextlib.suppress(LabError):
+            found[scheduler.index(device)] = device
+    return found
 
 
 def serve(agent: HostAgent) -> None:
