@@ -11,22 +11,25 @@ from lab.errors import LabError
 BUILT_IN = {
     "reno": "uncoupled: every subflow as an ordinary TCP connection (RFC 5681)",
     "cubic": "uncoupled: window grows with the cube of the time since the last loss (RFC 9438)",
+    "bbr": "uncoupled: paced at the measured bottleneck rate (BBR v1, Cardwell et al., 2016)",
     "lia": "coupled: linked increases (RFC 6356)",
     "olia": "coupled: opportunistic linked increases (Khalili et al., 2012)",
     "balia": "coupled: balanced linked adaptation (Peng et al., 2016)",
     "wvegas": "coupled, by delay: weighted Vegas (Cao et al., 2012)",
 }
-BY_DELAY = frozenset({"wvegas"})  # the others react to losses
+NOT_BY_WINDOW = {  # the others react to losses: see `check_change`
+    "wvegas": "it reacts to delay",
+    "bbr": "it sends at the rate that it measures",
+}
 
 
 def check_change(name: str, by_window: bool) -> None:
     """Raise `LabError` if a run cannot change its congestion control to `name` while it goes on.
 
     `by_window` is True if the run limits congestion windows to enforce the rates that the SDN
-    controller expects of subflows (S-MPTCP, Algorithm 5). A congestion control that reacts to delay
-    does not work with such limits.
+    controller expects of subflows (S-MPTCP, Algorithm 5). Only a congestion control that reacts to
+    losses works with such limits.
     """
-    if name in BY_DELAY and by_window:
-        raise LabError(
-            f"change cc to {name}: it reacts to delay, and expected_by 'window' limits windows"
-        )
+    if name in NOT_BY_WINDOW and by_window:
+        why = NOT_BY_WINDOW[name]
+        raise LabError(f"change cc to {name}: {why}, and expected_by 'window' limits windows")

@@ -40,7 +40,10 @@ exec switch_root /root /snapshot_init.sh
 """
 FIRST_MODULES = ("crc32c_generic", "virtio_blk", "ext4", "overlay")
 # modules that the kernel would load when they are first needed, and those of the mounts
-FURTHER_MODULES = ("veth", "inet_diag", "tcp_diag", "mptcp_diag", "udp_diag", "9p", "9pnet_virtio")
+FURTHER_MODULES = (
+    *("veth", "inet_diag", "tcp_diag", "mptcp_diag", "udp_diag", "9p", "9pnet_virtio"),
+    *("tcp_bbr", "tcp_dctcp"),
+)
 WITH_OPTIONS = {"ifb", "mac80211_hwsim"}  # snapshot_init.sh loads these itself
 PROGRAMS = (
     *("bash", "sh", "busybox", "mount", "umount", "cat", "cp", "mv", "rm", "ln", "mkdir", "mkfifo"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 
 from lab import extensions
-from lab.congestion import BY_DELAY
+from lab.congestion import NOT_BY_WINDOW
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.extensions import Extension
 from lab.run.engine import Engine, Options
@@ -55,9 +55,9 @@ def admit(name: str, scenario: Scenario, options: Options) -> None:
     load_laws(name)
     for cc in scenario.congestion_controls:
         refuse(name, "cc", cc)
-        if cc in BY_DELAY and scenario.multipath.by_window:
+        if cc in NOT_BY_WINDOW and scenario.multipath.by_window:
             raise RequestError(
-                f"cc '{cc}' with multipath.expected_by 'window': it reacts to delay. "
+                f"cc '{cc}' with multipath.expected_by 'window': {NOT_BY_WINDOW[cc]}. "
                 "Write expected_by: pacing"
             )
 

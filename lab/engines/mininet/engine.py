@@ -24,6 +24,7 @@ from lab.engines.mininet.controller_client import Answered, Line, RunningStrateg
 from lab.engines.mininet.ebpf import build
 from lab.engines.mininet.emulated_network import KEY, STATE, EmulatedNetwork
 from lab.engines.mininet.install import doctor
+from lab.engines.mininet.kernel import congestion_modules
 from lab.engines.mininet.machine import lock, shell, vm_kernel
 from lab.engines.mininet.mobility import Mobility
 from lab.engines.mininet.network import joins, real_medium, wifi
@@ -84,6 +85,8 @@ class MininetEngine(Engine):
         """
         if not os.environ.get("MULTIPATH_LAB_VM"):
             doctor.require_native()
+            lacked = congestion_modules.lacking(scenario.congestion_controls)
+            congestion_modules.check(lacked, "this kernel")
             build.require(scenario.congestion_controls, by_window=scenario.multipath.by_window)
 
     def open(self, scenario: Scenario, recorder: Recorder) -> None:
@@ -181,6 +184,7 @@ class MininetEngine(Engine):
             case targets.SetCongestionControl(name):
                 refuse("mininet", "cc", name)
                 congestion.check_change(name, self.scenario.multipath.by_window)
+                congestion_modules.load([name])
                 self.laws.load(name)
                 self.workload.set_cc(name)
             case targets.SetTier1Demand(ap, rate_bps):
@@ -268,6 +272,7 @@ class MininetEngine(Engine):
         if emulated.host_agent:
             emulated.host_agent.wait()
         self._start_executor()
+        congestion_modules.load(self.scenario.congestion_controls)
         self.laws = emulated.open_laws()
         self.laws.load(*self.scenario.congestion_controls)
         self.workload = Workload(

@@ -27,6 +27,7 @@ from typing import Any
 
 from lab.engines.mininet import ebpf
 from lab.engines.mininet.ebpf import build
+from lab.engines.mininet.kernel import congestion_modules
 from lab.engines.mininet.machine import shell, vm_kernel
 from lab.errors import LabError, MachineLacks, RequestError
 from lab.isolation import ROOT, python
@@ -93,9 +94,13 @@ def require(congestion_controls: Iterable[str] = (), by_window: bool = False) ->
     change during the run may select one. `by_window` is True if subflows are limited by their
     congestion windows instead of pacing rates. In this case, the built-in congestion controls are
     compiled too, even reno and cubic. Raises `MachineLacks` if the kernel of the VM or the compiler
-    is missing, and `RequestError` if a user's C file does not compile.
+    is missing or the kernel lacks a congestion control, and `RequestError` if a user's C file does
+    not compile.
     """
     image = vm_kernel.require()
+    congestion_controls = list(congestion_controls)
+    lacked = congestion_modules.lacking_in(vm_kernel.modules(image), congestion_controls)
+    congestion_modules.check(lacked, "the kernel of the VM")
     selectable = (*ebpf.LAWS, *ebpf.IN_KERNEL) if by_window else ()
     wanted = [*congestion_controls, *ebpf.registered(), *selectable]
     build.require(wanted, vm_kernel.types(image), by_window)

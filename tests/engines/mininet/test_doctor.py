@@ -24,6 +24,7 @@ def machine(**answers):
             "kvm": lambda: True,
             "laws_lack": list,
             "laws_in_vm_lack": list,
+            "cc_modules_lack": lambda names: [],
         }
         | answers
     )

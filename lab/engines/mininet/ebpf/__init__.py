@@ -23,10 +23,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab.congestion import BUILT_IN
 from lab.errors import RequestError
 
 LAWS = ("lia", "olia", "balia", "wvegas")
-IN_KERNEL = ("reno", "cubic")
+IN_KERNEL = ("reno", "cubic")  # those of which the lab has versions with limits, too
 SOURCES = Path(__file__).parent
 PREFIX = "bpf_"
 KERNEL_NAME_MAX = 15  # TCP_CA_NAME_MAX (linux/tcp.h) without the closing zero
@@ -71,7 +72,7 @@ def user_law(path: Path, source: bytes | None = None) -> UserLaw:
             f"{doing}: '{name}' has {len(name)} characters, "
             f"and the kernel takes at most {NAME_MAX}. Rename the file"
         )
-    if name in (*LAWS, *IN_KERNEL):
+    if name in BUILT_IN:
         raise RequestError(f"{doing}: '{name}' is built in. Rename the file")
     return UserLaw(name, path, path.read_bytes() if source is None else source)
 

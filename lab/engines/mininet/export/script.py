@@ -16,6 +16,7 @@ from typing import Any
 
 from controller import units
 from lab import extensions
+from lab.engines.mininet.kernel import congestion_modules
 from lab.engines.mininet.kernel.path_manager import ENDPOINT_FLAGS
 from lab.engines.mininet.machine import upstreams
 from lab.engines.mininet.network import joins
@@ -42,7 +43,7 @@ TEMPLATE = Path(__file__).with_name("stock_script.txt")
 PROJECT = Path(__file__).resolve().parents[4]
 CHANNELS = (1, 6, 11)
 MAX_TC_MBPS = 1000  # Mininet shapes no link above this rate
-KERNEL_CC = ("reno", "cubic")
+KERNEL_CC = ("reno", "cubic", *congestion_modules.MODULES)  # root loads modules by using them
 
 
 def script(scenario: Scenario) -> str:

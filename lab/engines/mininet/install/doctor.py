@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lab.engines.mininet.ebpf import LAWS, build, load
+from lab.engines.mininet.kernel import congestion_modules
 from lab.engines.mininet.machine import shell, upstreams, vm_kernel
 from lab.engines.mininet.machine.packages import PACKAGES, install_command
 from lab.errors import LabError, MachineLacks
@@ -167,6 +168,9 @@ def _law_facts(probe: Probe) -> Iterator[Fact]:
         note = f"lacks {', '.join(lacking)}" if lacking else ""
         name = f"coupled congestion control {where}"
         yield Fact(name, not lacking, reason, fix, OPTIONAL, note)
+    for name, module in congestion_modules.MODULES.items():
+        has_it, reason = not probe.cc_modules_lack([name]), f"--cc {name} natively"
+        yield Fact(f"module {module}", has_it, reason, USE_VM, OPTIONAL)
 
 
 def main(json: bool = False, probe: Probe | None = None, simulator: str = "") -> int:
@@ -319,7 +323,7 @@ class Probe:
 
     `kvm` returns None if KVM has not been tried. `laws_lack` lists what the running kernel lacks
     for coupled congestion controls in eBPF. `laws_in_vm_lack` lists the same for the kernel of the
-    VM.
+    VM. `cc_modules_lack` lists the modules that are missing for some congestion controls.
     """
 
     root: Callable[[], bool] = _is_root
@@ -333,3 +337,4 @@ class Probe:
     kvm: Callable[[], bool | None] = vm_kernel.remembered_kvm
     laws_lack: Callable[[], list[str]] = _laws_lack
     laws_in_vm_lack: Callable[[], list[str]] = _laws_in_vm_lack
+    cc_modules_lack: Callable[[list[str]], list[str]] = congestion_modules.lacking
