@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter
 
@@ -30,7 +31,7 @@ def loaded(document):
 
 def test_networks_are_valid_and_every_kind_appears():
     seen = Counter()
-    for number in range(60):
+    for number in range(120):
         document = network(11, number)
         scenario = loaded(document)
         users = {each["user"] for each in document["traffic"]}
@@ -52,7 +53,7 @@ def test_networks_are_valid_and_every_kind_appears():
             ]
         )
     kinds = "parallel_paths shared_bottleneck pooling nodes_and_links wifi_lte campus"
-    flows = "bulk on_off rate file workload"
+    flows = "bulk on_off rate file workload rpc web video call"
     changes = "up rate_mbps delay_ms"
     expected = {*kinds.split(), *flows.split(), *changes.split(), "slow station"}
     assert expected | {f"{n} users" for n in (1, MOST_USERS)} <= seen.keys()
@@ -139,6 +140,38 @@ def test_poorer_users_are_protected_by_expected_throughput():
     # what one protected user gains does not count if another one loses it
     assert lows(plain, rates(a=8, b=11, c=5.5), "expected_throughput") is None
     assert lows(plain, rates(a=8, b=10, c=2), "expected_throughput") is not None
+
+
+def waits(times_s, mos=None, ue2_mbps=1.0):
+    """A run of 20 s in which ue1 waits for transfers and calls, beside a bulk flow of ue2."""
+    users = {"ue1": np.full(40, 1.0), "ue2": np.full(40, ue2_mbps)}
+    of_calls = {} if mos is None else {"ue1": mos}
+    return Rates(users, 0.5, frozenset(users), frozenset(["ue1"]), {"ue1": times_s}, of_calls)
+
+
+def test_who_waits_longer_or_hears_less_is_harmed():
+    plain = waits([0.2] * 40, 4.3)
+    found = figures(plain, waits([0.2] * 30 + [0.4] * 10, 4.3), METER).felt
+    assert (found.user, found.share) == ("ue1", pytest.approx(0.5))
+    assert figures(plain, waits([0.24] * 40, 4.3), METER).felt is None  # 0.04 s: felt by nobody
+    assert figures(plain, waits([0.4] * 10, 4.3), METER).felt is None  # too few to say
+    found = figures(plain, waits([0.2] * 40, 3.0), METER).felt
+    assert found.share == pytest.approx(3.0 / 4.3)
+    assert figures(plain, waits([0.2] * 40, 4.25), METER).felt is None
+
+
+def test_waits_count_only_beyond_chance():
+    plain = waits([0.2] * 40)
+    ours, chance = (figures(plain, waits([longer] * 40), METER) for longer in (0.4, 0.5))
+    assert harm(ours, [figures(plain, plain, METER)]).felt
+    assert harm(ours, [chance]) is None
+
+
+def test_a_wait_that_protected_users_gain_from_is_no_harm():
+    plain, slow = waits([0.2] * 40), waits([0.4] * 40, ue2_mbps=2.0)
+    alone = [dataclasses.replace(each, multipath=frozenset(["ue1"])) for each in (plain, slow)]
+    assert figures(*alone, METER).felt is None
+    assert figures(plain, slow, METER).felt
 
 
 def test_the_total_is_harmed_below_97_percent():
@@ -352,3 +385,15 @@ def test_a_small_search_finds_the_same_each_time(lab, tmp_path):
     lines = [json.loads(line) for line in one.splitlines()]
     assert {each["strategy"] for each in lines} <= {FORM, METER}
     assert lines
+
+
+def test_a_search_goes_on_where_its_record_ends(lab, tmp_path):
+    record = tmp_path / "record.jsonl"
+    words = f"harm --seed 4 --strategy {FORM} --out"
+    assert lab(words, tmp_path / "found", "--record", record, "--networks", "1").exit_code == 0
+    first = record.read_text()
+    record.write_text(first + '{"cut off')
+    assert lab(words, tmp_path / "found", "--record", record, "--networks", "3").exit_code == 0
+    tried = [line for line in record.read_text().splitlines() if FORM in line]
+    numbers = [json.loads(line)["network"] for line in tried]
+    assert len(numbers) == len(set(numbers))

@@ -59,7 +59,8 @@ USUAL_MINUTES = 10.0
     "--record",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     metavar="FILE",
-    help="Append a line of JSON for each network and strategy.",
+    help="Append a line of JSON for each network and strategy. Those that the file already has of "
+    "this seed are not tried again.",
 )
 @with_option
 @click.pass_context

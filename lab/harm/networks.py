@@ -22,6 +22,8 @@ USERS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 8, 10, MOST_USERS)
 SLOW_MBPS = (0.3, 1.5)  # rates of a slow station
 FAST_MBPS = (2, 8)
 MANY_PATHS = 4
+PAGES = [[5, 0.3], [30, 0.8], [200, 1]]
+VIDEO = {"bitrates_mbps": [0.2, 0.5, 1, 2, 4], "chunk_s": 1, "buffer_s": 8}
 
 
 def network(seed: int, number: int) -> Document:
@@ -64,7 +66,8 @@ def with_shifted_starts(document: Document, start: int, seed: int) -> Document:
 def _flows(rng: random.Random, user: str, duration_s: int) -> list[Document]:
     start_s = rng.choice((0, 0, 0, rng.randint(1, duration_s // 3)))
     flow: Document = {"user": user, "start_s": start_s}
-    match rng.choice(("bulk", "bulk", "bulk", "bulk", "on_off", "rate", "file", "short")):
+    kinds = ("on_off", "rate", "file", "short", "rpc", "web", "video", "call")
+    match rng.choice((*["bulk"] * 7, *kinds)):
         case "on_off":
             return [flow | {"kind": "on_off", "rate_mbps": _mbps(rng, 0.3, 4), **_periods(rng)}]
         case "rate":
@@ -75,6 +78,14 @@ def _flows(rng: random.Random, user: str, duration_s: int) -> list[Document]:
             sizes = [[10, 0.5], [100, 0.9], [1000, 1]]
             rate_mbps = _mbps(rng, 0.1, 1)
             return [flow | {"kind": "workload", "sizes": sizes, "rate_mbps": rate_mbps}]
+        case "rpc":
+            return [flow | {"kind": "rpc", "answer_kb": _mbps(rng, 2, 200), "think_s": 0.2}]
+        case "web":
+            return [flow | {"kind": "web", "sizes": PAGES, "objects": 8, "think_s": 0.3}]
+        case "video":
+            return [flow | {"kind": "video", **VIDEO, "adapts_by": rng.choice(("buffer", "rate"))}]
+        case "call":
+            return [flow | {"kind": "call"}]
     stop = {"stop_s": duration_s - rng.randint(2, 6)} if rng.random() < 0.2 else {}
     return [flow | {"kind": "bulk", **stop}]
 

@@ -7,14 +7,20 @@ does not count if
 - the users whom the strategy protects gain together at least as much as this user loses, or
 - the user has data only at times, and has received as much as in the plain run so far.
 
+A user who waits for answers, pages, files of a workload or chunks of a video is also harmed if the
+95th percentile of these times exceeds the plain one divided by `USER_SHARE`, and by `LEAST_S`; one
+who calls, if the mean opinion score is lower by `LEAST_MOS`. It does not count if the protected
+users together get at least a tenth more than in the plain run (1 / `USER_SHARE`).
+
 The total is harmed if it is below `TOTAL_SHARE` of the plain one. Two plain runs, of which one
 begins some milliseconds later, show how much of both is chance: only what is worse counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +31,9 @@ USER_SHARE = 0.9
 TOTAL_SHARE = 0.97
 LONGEST_S = 10.0
 SMOOTH_S = 4.0
+LEAST_S = 0.05  # a shorter wait is felt by nobody
+LEAST_MOS = 0.1
+FEWEST_TIMES = 20  # in both runs; fewer have no 95th percentile
 LEAST_MBPS = 0.1  # a user or network with less in the plain run is idle
 
 Series = npt.NDArray[np.float64]
@@ -35,13 +44,16 @@ class Rates:
     """The goodput of each user of a run [Mb/s], in samples of `interval_s`.
 
     `multipath` names the users with several subflows, `at_times` those with other traffic than one
-    that always has data.
+    that always has data. `times_s` has the completion times of a user's transfers, and `mos` the
+    mean opinion score of a user's calls.
     """
 
     users: Mapping[str, Series]
     interval_s: float
     multipath: frozenset[str] = frozenset()
     at_times: frozenset[str] = frozenset()
+    times_s: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    mos: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def total_mbps(self) -> float:
@@ -62,11 +74,23 @@ class Low:
 
 
 @dataclass(frozen=True)
+class Felt:
+    """What `user` waits for, or hears, is worse. `share` is the plain time over this one, or this
+    score over the plain one."""
+
+    user: str
+    what: str
+    share: float
+
+
+@dataclass(frozen=True)
 class Figures:
-    """How far one run stays behind another: the longest low of a user, if any, and the total."""
+    """How far one run stays behind another: the longest low of a user and the worst that a user
+    feels, if any, and the total."""
 
     low: Low | None
     total_share: float
+    felt: Felt | None = None
 
 
 @dataclass(frozen=True)
@@ -76,6 +100,7 @@ class Harm:
     low: Low | None
     total_share: float | None
     failure: str = ""
+    felt: Felt | None = None
 
     @property
     def text(self) -> str:
@@ -86,6 +111,9 @@ class Harm:
                 f"{low.user} has {low.share:.2f} of plain for {low.length_s:g} s from "
                 f"{low.begin_s:g} s on"
             )
+        if self.felt:
+            felt = self.felt
+            found.append(f"{felt.what} of {felt.user} is worse by a factor of {1 / felt.share:.2f}")
         if self.total_share is not None:
             found.append(f"the total is {self.total_share:.2f} of plain")
         return ", ".join(found)
@@ -94,7 +122,14 @@ class Harm:
     def size(self) -> float:
         """By how much a network is worse than another: the part of the data that is lost."""
         of_total = 0.0 if self.total_share is None else 1 - self.total_share
-        return max(bool(self.failure), of_total, 1 - self.low.share if self.low else 0.0)
+        of_users = [1 - each.share for each in (self.low, self.felt) if each]
+        return max(bool(self.failure), of_total, *of_users)
+
+
+def harm_from(line: Mapping[str, Any]) -> Harm:
+    """Return the harm of a line of a record."""
+    low, felt = line["low"], line.get("felt")
+    return Harm(low and Low(**low), line["total_share"], line["failure"], felt and Felt(**felt))
 
 
 def harm(ours: Figures, control: Sequence[Figures]) -> Harm | None:
@@ -103,9 +138,12 @@ def harm(ours: Figures, control: Sequence[Figures]) -> Harm | None:
     chance_s = max((each.low.length_s for each in control if each.low), default=0.0)
     if low and low.length_s <= chance_s:
         low = None
+    felt = ours.felt
+    if felt and felt.share >= min((each.felt.share for each in control if each.felt), default=1.0):
+        felt = None
     least = min([TOTAL_SHARE, *(each.total_share for each in control)])
     total = total_share if total_share < least else None
-    return Harm(low, total) if low or total is not None else None
+    return Harm(low, total, felt=felt) if low or felt or total is not None else None
 
 
 def figures(plain: Rates, other: Rates, strategy: str) -> Figures:
@@ -113,7 +151,32 @@ def figures(plain: Rates, other: Rates, strategy: str) -> Figures:
     lows = [low for user in plain.users for low in _lows(user, plain, other, strategy)]
     longest = max(lows, key=lambda low: (low.length_s, -low.share), default=None)
     share = other.total_mbps / plain.total_mbps if plain.total_mbps >= LEAST_MBPS else 1.0
-    return Figures(longest, share)
+    worst = min(_felt(plain, other, strategy), key=lambda felt: felt.share, default=None)
+    return Figures(longest, share, worst)
+
+
+def _felt(plain: Rates, other: Rates, strategy: str) -> Iterator[Felt]:
+    for user in plain.users:
+        if _others_gain(user, plain, other, strategy):
+            continue
+        before, after = (run.times_s.get(user, ()) for run in (plain, other))
+        if min(len(before), len(after)) >= FEWEST_TIMES:
+            before_s, after_s = (float(np.percentile(each, 95)) for each in (before, after))
+            if before_s < USER_SHARE * after_s and after_s - before_s > LEAST_S:
+                yield Felt(user, "the 95th percentile of completion times", before_s / after_s)
+        if user in plain.mos and plain.mos[user] - other.mos.get(user, 1.0) > LEAST_MOS:
+            share = other.mos.get(user, 1.0) / plain.mos[user]
+            yield Felt(user, "the mean opinion score", share)
+
+
+def _others_gain(user: str, plain: Rates, other: Rates, strategy: str) -> bool:
+    protected = [
+        each for each in plain.users if each != user and is_protected(strategy, each, user, plain)
+    ]
+    before, after = (
+        sum(float(run.users[each].mean()) for each in protected) for run in (plain, other)
+    )
+    return bool(protected) and after - before >= LEAST_MBPS and before <= USER_SHARE * after
 
 
 def _lows(user: str, plain: Rates, other: Rates, strategy: str) -> list[Low]:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from controller.strategy_names import folder_name
 from lab.harm.networks import KINDS, Document, network
-from lab.harm.rule import Harm
+from lab.harm.rule import Harm, harm_from
 from lab.harm.shrinking import smaller_ones
 from lab.harm.trial import Network, RunFailed, harm_or_none
 from lab.scenario import yaml_text
@@ -67,14 +68,31 @@ class Search:
     found: list[Found] = field(default_factory=list)
     tried: Counter[str] = field(default_factory=Counter)
     failed: int = 0  # networks on which plain Multipath TCP could not be simulated
+    _known: set[tuple[str, int]] = field(default_factory=set)  # of an earlier search
 
     def run(self) -> None:
         begin_s = time.monotonic()
+        self._resume()
         half_s = begin_s + 60 * self.asked.minutes * SEARCHING
         for number in self._numbers(half_s):
             self._try(number)
         for each in self.worst():
             self._shrink(each, begin_s + 60 * self.asked.minutes)
+
+    def _resume(self) -> None:
+        """Count what the record has of this seed, so that it is not tried again."""
+        if self.asked.record:
+            _end_last_line(self.asked.record)
+        for line in _lines(self.asked.record):
+            strategy, number = line["strategy"], line["network"]
+            key = strategy, number
+            if line["seed"] != self.asked.seed or "file" in line or key in self._known:
+                continue
+            if strategy in self.asked.strategies and number < self.asked.networks:
+                self._known.add(key)
+                self.tried[strategy] += 1
+                if line["harm"]:
+                    self._find(strategy, number, harm_from(line["harm"]))
 
     def worst(self) -> list[Found]:
         """Return the networks with most harm, the worst first."""
@@ -91,7 +109,7 @@ class Search:
         """Try all strategies on one network. They share its plain runs."""
         drawn = Network(network(self.asked.seed, number))
         for strategy in self.asked.strategies:
-            if not drawn.fits(strategy):
+            if (strategy, number) in self._known or not drawn.fits(strategy):
                 continue
             try:
                 harm = drawn.harm_of(strategy)
@@ -102,11 +120,14 @@ class Search:
             self.tried[strategy] += 1
             self._note(strategy, number, harm)
             if harm:
-                name = f"{folder_name(strategy)}-{self.asked.seed}-{number}.yaml"
-                found = Found(strategy, number, drawn.document, harm, self.asked.folder / name)
-                self.found.append(found)
-                self._keep(found)
+                self._keep(self._find(strategy, number, harm))
                 self.say(f"network {number}, {strategy}: {harm.text}")
+
+    def _find(self, strategy: str, number: int, harm: Harm) -> Found:
+        name = f"{folder_name(strategy)}-{self.asked.seed}-{number}.yaml"
+        document = network(self.asked.seed, number)
+        self.found.append(Found(strategy, number, document, harm, self.asked.folder / name))
+        return self.found[-1]
 
     def _shrink(self, found: Found, until_s: float) -> None:
         def judge(document: Document) -> Harm | None:
@@ -146,6 +167,24 @@ class Search:
         }
         with self.asked.record.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
+
+
+def _end_last_line(record: Path) -> None:
+    """End a line that was cut off while it was written, so that the next one is a line again."""
+    if record.exists() and record.read_bytes()[-1:] not in (b"", b"\n"):
+        with record.open("a", encoding="utf-8") as file:
+            file.write("\n")
+
+
+def _lines(record: Path | None) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a record; one that was cut off while it was written is left out."""
+    if record is None or not record.exists():
+        return
+    for line in record.read_text(encoding="utf-8").splitlines():
+        try:
+            yield json.loads(line)
+        except json.JSONDecodeError:
+            continue
 
 
 def scenario_of(found: Found, seed: int) -> Document:

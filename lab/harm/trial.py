@@ -8,7 +8,7 @@ some milliseconds later. The control compares the plain runs of different starts
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from lab.harm.rule import Figures, Harm, Rates, figures, harm
 from lab.run import runner
 from lab.run.engine import Options
 from lab.run.outcome import EXIT_INTERRUPTED
-from lab.run.reading import read_frames
+from lab.run.reading import read_document, read_events, read_frames
 from lab.run.recorder import Recorder
 from lab.scenario.loading import Overrides, from_data
 from lab.scenario.schema import Scenario, why_unfit
@@ -103,14 +103,39 @@ def rates_of(scenario: Scenario) -> Rates:
             raise KeyboardInterrupt
         if outcome.exit_code:
             raise RunFailed(outcome.error.partition(". Details: ")[0])
-        frames = read_frames(folder)
+        frames, events = read_frames(folder), read_events(folder)
+        result = read_document(folder, "result.json")
     users = {
         name: np.array([each.user[name].mbps if name in each.user else 0.0 for each in frames])
         for name in dict.fromkeys(flow.user for flow in scenario.traffic)
     }
     always = {flow.user for flow in scenario.traffic if flow.kind == "bulk"}
     multipath = frozenset(scenario.network.multipath)
-    return Rates(users, scenario.sample_interval_s, multipath, frozenset(users) - always)
+    return Rates(
+        users,
+        scenario.sample_interval_s,
+        multipath,
+        frozenset(users) - always,
+        _times_s(events),
+        _mos(result),
+    )
+
+
+def _times_s(events: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
+    """Return the completion times of workloads, answers, pages and chunks, by user."""
+    found: dict[str, list[float]] = {}
+    for each in events:
+        if each["kind"] == "completion" and "traffic" in each:
+            found.setdefault(each["user"], []).append(each["completion_s"])
+    return found
+
+
+def _mos(result: Mapping[str, Any]) -> dict[str, float]:
+    """Return the mean opinion score of the calls of each user."""
+    found: dict[str, list[float]] = {}
+    for each in result.get("call", {}).get("calls", ()):
+        found.setdefault(each["user"], []).append(each["mos"])
+    return {user: sum(each) / len(each) for user, each in found.items()}
 
 
 def harm_or_none(document: Document, strategy: str) -> Harm | None:
