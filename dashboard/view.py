@@ -105,7 +105,7 @@ def _about_scenario(folder: Path, scenario: Scenario, over: bool) -> Doc:
         "has_tiers": bool(network.cells),
         "relayed": bool(network.relays),
         "multipath": list(network.multipath),
-        "noticing": felt.noticing(scenario),
+        "noticing": noticing(scenario),
         "transfers": explained.expected(scenario),
         "targets": flips.rows(folder),
         "is_changed": bool(flips.undoing(folder)),
@@ -271,8 +271,19 @@ def about(folder: Path, happened: list[Doc]) -> charting.About:
         ends={link.id: (link.a, link.b) for link in shaped},
         threshold=_thresholds(scenario.strategy.params.get("cth"), happened),
         own=declared_metrics(folder),
-        noticing=felt.noticing(scenario),
+        noticing=noticing(scenario),
     )
+
+
+def noticing(scenario: Scenario) -> dict[str, tuple[str, ...]]:
+    """Return the users whose samples have each of the fields that say what they notice."""
+    everybody = scenario.network.users
+    found: dict[str, set[str]] = {}
+    for each in scenario.traffic:
+        if each.kind in felt.NOTICED_IN:
+            users = everybody if each.user == "all" else (each.user,)
+            found.setdefault(felt.NOTICED_IN[each.kind], set()).update(users)
+    return {name: tuple(each for each in everybody if each in who) for name, who in found.items()}
 
 
 def choose(docs: list[Doc], query: dict[str, str]) -> list[Doc]:

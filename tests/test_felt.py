@@ -11,12 +11,13 @@ import pytest
 
 from dashboard import charts
 from dashboard.finished import verdict
+from dashboard.view import noticing
 from lab.engines import registry
 from lab.frame import Frame, UserSample
 from lab.run import felt
 from lab.run.calls import mos
 from lab.run.engine import Options
-from lab.run.felt import Felt, noticing
+from lab.run.felt import Felt
 from lab.run.recorder import Recorder
 from lab.run.report import VideoReport
 from lab.run.runner import run

@@ -12,7 +12,6 @@ from lab.frame import Frame
 from lab.run import calls
 from lab.run.report import VideoReport
 from lab.scenario.flows import Act, Flow
-from lab.scenario.schema import Scenario
 
 DIGITS = 4
 NOTICED_IN = {  # the field of a sample that says how the traffic of a kind feels
@@ -22,17 +21,6 @@ NOTICED_IN = {  # the field of a sample that says how the traffic of a kind feel
 }
 FIELDS = tuple(dict.fromkeys(NOTICED_IN.values()))
 Heard = Callable[[Flow, range], list[float]]  # delays in ms of those datagrams that have arrived
-
-
-def noticing(scenario: Scenario) -> dict[str, tuple[str, ...]]:
-    """Return the users whose samples have each of the fields that say what they notice."""
-    everybody = scenario.network.users
-    found: dict[str, set[str]] = {}
-    for each in scenario.traffic:
-        if each.kind in NOTICED_IN:
-            users = everybody if each.user == "all" else (each.user,)
-            found.setdefault(NOTICED_IN[each.kind], set()).update(users)
-    return {name: tuple(each for each in everybody if each in who) for name, who in found.items()}
 
 
 @dataclass
