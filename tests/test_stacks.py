@@ -67,8 +67,7 @@ def test_the_simulator_has_every_setting_and_the_emulation_those_of_its_kernel(k
     values = {"penalisation": (False, True), "cc": tuple(BUILT_IN)}.get(key, values)
     assert set(IN_KERNEL[key]) <= set(values)
     for value in values:
-        if value != "bbr":
-            refuse("sim", key, value)
+        refuse("sim", key, value)
         if value in IN_KERNEL[key]:
             refuse("mininet", key, value)
         else:

@@ -109,9 +109,9 @@ VARIANTS = ("balia_decrease", "olia_metric")
 ENGINES: dict[str, Entry] = {
     "sim": Entry(
         "lab.engines.sim.engine:SimEngine",
-        tuple(cc for cc in BUILT_IN if cc != "bbr"),
+        tuple(BUILT_IN),
         ("lowest_rtt", "linux", "round_robin", "redundant"),
-        {"cc": "the simulator has no model of it"},
+        {},
         real_time=False,
         variants=("kernel", "draft"),
         penalisation=(False, True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lab.engines.sim.core import dispatch
+from lab.engines.sim.core import congestion, dispatch
 from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
 from lab.engines.sim.routes import Subflow
@@ -107,6 +107,7 @@ class Connections(dict[str, Connection]):
                 s.law_number, s.epoch_ns = dispatch.number(cc), 0
                 for name in at.LawState.__annotations__:
                     setattr(s.law, name, 0.0)
+                congestion.begin(s, self._network.now_ns)
 
     def is_established(self, subflow: SubflowCounters) -> bool:
         """Return True if the server has accepted the subflow, which may be closed by now."""

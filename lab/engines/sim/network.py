@@ -18,6 +18,7 @@ from lab.engines.sim.core import (
     application,
     changed_links,
     changed_queues,
+    congestion,
     dispatch,
     event_loop,
     events,
@@ -159,6 +160,7 @@ class Network:
                 subflow.record.law_number = dispatch.number(cc)
             if is_udp or flow.warm:
                 _establish(subflow.record, rtt_ns)
+                congestion.begin(subflow.record, self.now_ns)
                 c.state = at.ESTABLISHED
         for subflow in subflows:
             self._mark(subflow)

@@ -474,7 +474,8 @@ class Tables:
         s.number, s.connection = n, c
         s.cwnd, s.ssthresh, s.growth_divisor = sender.INITIAL_WINDOW, NO_THRESHOLD, 1.0
         s.data_route = s.ack_route = self.w.end
-        s.law = self.make.one(at.LawState)
+        s.law, s.bbr = self.make.one(at.LawState), self.make.one(at.Bbr)
+        s.delivery = self.make.one(at.Delivery)
         s.host_random = self._stream(f"host/{flow.id}/{n + 1}")
         s.flow_hash = self._stream(f"flow/{flow.id}/{n + 1}").first % queues.FLOWS
         s.host_line, s.ack_line = self._line(), self._line()

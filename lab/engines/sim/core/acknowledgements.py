@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from lab.engines.sim.core import (
     congestion,
+    delivery,
+    dispatch,
     ecn,
     events,
     reordering,
@@ -50,7 +52,10 @@ def mark_arrived(s: Subflow, seq: int, state: int) -> int:
     elif before == at.LOST:
         s.lost -= 1
     slot.state = state
-    return 0 if before == at.SACKED else 1
+    if before == at.SACKED:
+        return 0
+    delivery.note(s, slot.transmission)
+    return 1
 
 
 @jit
@@ -159,6 +164,7 @@ def receive_ack(w: World, s: Subflow, p: Packet, now_ns: int) -> None:
     number of the transmission that caused the acknowledgement."""
     limited = sender.is_cwnd_limited(s)
     number, expected = p.transmission, p.seq
+    delivery.begin(s)
     s.acks_received += 1
     round_trips.measure(s, number, expected, now_ns)
     was_late = reordering.note(s, p, now_ns)
@@ -188,9 +194,12 @@ def receive_ack(w: World, s: Subflow, p: Packet, now_ns: int) -> None:
         enter_recovery(s, now_ns)
     elif p.echo == 1 and s.mode == at.OPEN:
         ecn.reduce(s, now_ns)
-    elif limited and acked > 0 and s.mode != at.RECOVERY and s.mode != at.REDUCED:
+    elif limited and acked > 0 and s.mode not in (at.RECOVERY, at.REDUCED) and s.is_rate_based == 0:
         congestion.on_ack(s, acked, now_ns)
     tail_loss_probe.receive_ack(s, number, now_ns)
+    if s.is_rate_based == 1:
+        delivery.measure(s, number, (acked, lost), now_ns)
+        dispatch.on_sample(s, now_ns)
     if s.snd_una > s.round_end:
         end_round(s, limited, now_ns)
     if advanced:
@@ -215,6 +224,7 @@ def on_timeout(w: World, s: Subflow, now_ns: int) -> None:
     elif s.mode != at.TIMED_OUT:
         s.sent_before_timeout = 0
     s.cwnd = congestion.LOSS_WINDOW
+    dispatch.on_timeout(s)
     for seq in range(s.snd_una, s.snd_nxt):
         slot = segment(s, seq)
         if slot.state == at.IN_FLIGHT:
@@ -232,6 +242,7 @@ def on_timeout(w: World, s: Subflow, now_ns: int) -> None:
 def undo(s: Subflow) -> None:
     """Undo the last timeout or recovery of subflow `s`: restore the window, and treat lost segments
     as being in flight again."""
+    dispatch.on_undo(s)
     s.cwnd = max(s.cwnd, s.cwnd_before)
     s.ssthresh = max(s.ssthresh, s.ssthresh_before)
     s.mode, s.backoff = at.OPEN, 0

@@ -11,6 +11,13 @@ LOSS_WINDOW = 1.0  # segments, RFC 5681, section 3.1
 
 
 @jit
+def begin(s: Subflow, now_ns: int) -> None:
+    """Let the congestion control of subflow `s` begin."""
+    s.is_rate_based, s.pacing_rate, s.paced_burst = 0, 0.0, 0
+    dispatch.begin(s, now_ns)
+
+
+@jit
 def on_ack(s: Subflow, acked: int, now_ns: int) -> None:
     """Grow the window of subflow `s` for `acked` newly acknowledged segments. Up to SSTHRESH it
     grows by slow start (RFC 5681, section 3.1), beyond SSTHRESH by the subflow's congestion

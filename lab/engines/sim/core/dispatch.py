@@ -11,8 +11,18 @@ functions change the congestion window `s.cwnd` of subflow `s` (see `state.Subfl
     on_round(s, rtt_ns, samples)    end a round trip. Called outside of loss recovery, if the
                                     window was fully used; `rtt_ns` is the mean of `samples` RTT
                                     samples (default: S-MPTCP's flow control, `expected_rate`)
+    begin(s, now_ns)                called when the law takes over the subflow
     in_slow_start(s, now_ns)        set `s.ssthresh` to `s.cwnd` if slow start has to end. Called
                                     for each acknowledgement that may let the window grow
+
+A congestion control that sets `s.is_rate_based` in `begin` (BBR) sets window and `s.pacing_rate`
+itself. Of the functions above, only `begin` and `on_loss` are called, and these:
+
+    on_sample(s, now_ns)            called for each acknowledgement, with a sample of the delivery
+                                    rate in `s.delivery`
+    on_restart(s, now_ns)           called when nothing is in flight and a new segment is to be sent
+    on_timeout(s)                   called at each timeout
+    on_undo(s)                      called when a recovery or a timeout is undone
 
 A congestion control keeps its own state in `s.law` (see `state.LawState`). The subflows of its
 connection `c = s.connection` are `c.subflows[0]` to `c.subflows[c.count - 1]`.
@@ -30,12 +40,13 @@ from types import ModuleType
 
 from lab.engines.sim.core import expected_rate
 from lab.engines.sim.core.jit import MARKED, jit
-from lab.engines.sim.core.laws import balia, cubic, lia, olia, reno, wvegas
+from lab.engines.sim.core.laws import balia, bbr, cubic, lia, olia, reno, wvegas
 from lab.engines.sim.core.state import Subflow
 
 LAWS: dict[str, ModuleType] = {
     "reno": reno,
     "cubic": cubic,
+    "bbr": bbr,
     "lia": lia,
     "olia": olia,
     "balia": balia,
@@ -47,12 +58,22 @@ HOOKS: dict[str, tuple[str, ModuleType | None]] = {  # parameters; the module wi
     "on_loss": ("s, now_ns", reno),
     "on_round": ("s, rtt_ns, samples", expected_rate),
     "in_slow_start": ("s, now_ns", None),
+    "begin": ("s, now_ns", None),
+    "on_sample": ("s, now_ns", None),
+    "on_restart": ("s, now_ns", None),
+    "on_timeout": ("s", None),
+    "on_undo": ("s", None),
 }
 
 on_ack: Callable[[Subflow, int, int], None]
 on_loss: Callable[[Subflow, int], None]
 on_round: Callable[[Subflow, int, int], None]
 in_slow_start: Callable[[Subflow, int], None]
+begin: Callable[[Subflow, int], None]
+on_sample: Callable[[Subflow, int], None]
+on_restart: Callable[[Subflow, int], None]
+on_timeout: Callable[[Subflow], None]
+on_undo: Callable[[Subflow], None]
 
 
 def number(name: str) -> int:

@@ -23,7 +23,7 @@ routes, queues and channels as other packets.
 
 from __future__ import annotations
 
-from lab.engines.sim.core import application, events, links, round_trips
+from lab.engines.sim.core import application, congestion, events, links, round_trips
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import jit
 from lab.engines.sim.core.state import Packet, Subflow, World
@@ -83,6 +83,7 @@ def establish(w: World, s: Subflow, now_ns: int) -> None:
     """Let the sender of subflow `s` send data from now on."""
     c = s.connection
     s.state = at.ESTABLISHED
+    congestion.begin(s, now_ns)
     if c.state == at.OPENING:
         c.state = at.ESTABLISHED
         application.restart(w, c, now_ns)

@@ -15,7 +15,7 @@ stale subflow gets no more data, and all unacknowledged data is reinjected over 
 
 from __future__ import annotations
 
-from lab.engines.sim.core import events
+from lab.engines.sim.core import delivery, events
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import jit
 from lab.engines.sim.core.state import Connection, Subflow, World
@@ -65,6 +65,8 @@ def has_free_memory(s: Subflow) -> bool:
 def pacing_rate(s: Subflow) -> int:
     """Return the pacing rate of the socket of subflow `s` in bytes/s, as Linux computes it
     (tcp_update_pacing_rate). If `s` has an expected rate, the result is at most this rate."""
+    if s.is_rate_based == 1:
+        return max(1, int(delivery.pacing_rate(s) * s.connection.segment_bytes))
     cwnd, ssthresh = s.cwnd, s.ssthresh
     percent = SLOW_START_PERCENT if cwnd < ssthresh / 2.0 else AVOIDANCE_PERCENT
     segments = max(int(cwnd), s.pipe)
@@ -90,7 +92,8 @@ def grow_buffers(c: Connection) -> None:
             cwnd, size = int(s.cwnd), s.sndbuf_bytes
             size = max(size, INITIAL_BUFFER_BYTES)
             if application_waits and s.pipe < cwnd:
-                size = max(size, BUFFER_PER_SEGMENT * max(cwnd, INITIAL_WINDOW))
+                per_segment = BUFFER_PER_SEGMENT * (2 + s.is_rate_based) // 2
+                size = max(size, per_segment * max(cwnd, INITIAL_WINDOW))
             s.sndbuf_bytes = size
             total += size
     receive_window = c.sender_window_end - c.data_snd_una

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from lab.engines.sim.core import (
     acknowledgements,
+    delivery,
     events,
     exchanges,
     handshake,
@@ -157,6 +158,10 @@ def push(w: World, c: Connection, now_ns: int) -> None:
         sent += push_as_linux(w, c, BURST - sent, now_ns)
     else:
         sent += push_segments(w, c, BURST - sent, now_ns)
+    for k in range(c.count):
+        s = c.subflows[k]
+        if s.is_rate_based == 1 and c.is_mptcp == 0 and c.data_snd_nxt >= send_limit(c):
+            delivery.check_limited(s)
     if sent >= BURST and c.is_push_scheduled == 0:
         c.is_push_scheduled = 1
         events.schedule(w, now_ns, c.push)

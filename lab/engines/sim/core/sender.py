@@ -11,7 +11,7 @@ timeouts are handled in `acknowledgements`.
 
 from __future__ import annotations
 
-from lab.engines.sim.core import ecn, events, links
+from lab.engines.sim.core import delivery, dispatch, ecn, events, links
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import jit
 from lab.engines.sim.core.random_numbers import random_below
@@ -41,7 +41,7 @@ def queue_segment(s: Subflow, dsn: int) -> None:
 def window_has_room(w: World, s: Subflow) -> bool:
     """Return True if the congestion window and pacing allow subflow `s` to send one more segment
     now."""
-    is_paced = s.paced_until_ns > w.now_ns
+    is_paced = s.paced_until_ns > w.now_ns and not delivery.is_in_burst(s, w.now_ns)
     return s.pipe < int(s.cwnd) and not is_paced
 
 
@@ -109,7 +109,12 @@ def transmit(w: World, s: Subflow, seq: int, now_ns: int) -> None:
     noise_ns = random_below(s.host_random, w.host_noise_ns)
     leaves_ns = max(s.last_sent_ns, now_ns + noise_ns) + 1
     s.last_sent_ns = leaves_ns
-    if s.expected_bps > 0 and s.connection.is_expected_by_window == 0:
+    delivery.tag(s, sent, is_new and flight_size(s) == 1)
+    if s.is_rate_based == 1:
+        delivery.pace(s, now_ns)
+        if s.paced_until_ns > now_ns:
+            events.schedule(w, s.paced_until_ns, c.push)
+    elif s.expected_bps > 0 and s.connection.is_expected_by_window == 0:
         interval_ns = p.size * 8 * at.NS_PER_S // s.expected_bps
         s.paced_until_ns = now_ns + interval_ns
         events.schedule(w, s.paced_until_ns, c.push)
@@ -166,7 +171,9 @@ def send(w: World, s: Subflow, most: int, now_ns: int) -> int:
         if s.lost > 0:
             seq = take_first_lost(s)
         else:
-            if flight_size(s) == 0:
+            if flight_size(s) == 0 and s.is_rate_based == 1:
+                dispatch.on_restart(s, now_ns)
+            elif flight_size(s) == 0:
                 restart_after_idle(s, now_ns)
             seq = s.snd_nxt
             s.snd_nxt = seq + 1

@@ -418,6 +418,12 @@ class Subflow:
     round_samples: int
     # the congestion control in use
     law: LawState
+    bbr: Bbr
+    is_rate_based: int  # it sets window and pacing rate at each acknowledgement, see `delivery`
+    delivery: Delivery
+    pacing_rate: float  # segments/s; 0: it sets none
+    paced_burst: int  # segments that may still leave at once,
+    paced_burst_ns: int  # if it is still this time
     epoch_ns: int  # RFC 9438
     growth_divisor: float  # see `expected_rate`
     last_round_queue: float
@@ -494,6 +500,73 @@ class LawState:
 
 
 @record
+class Delivery:
+    """What a sender knows about the rate at which its segments are delivered, see `delivery`."""
+
+    delivered: int  # segments
+    delivered_ns: int  # when the last acknowledgement was received
+    first_sent_ns: int  # when the segment was sent that it acknowledged
+    app_limited: int  # when so many are delivered, the sample is not limited any more; 0: it is not
+    # the sample of the present acknowledgement
+    in_flight_before: int
+    number: int  # the transmission that it is of; NOTHING: none
+    prior_delivered: int
+    prior_ns: int
+    is_app_limited: int
+    acked: int
+    lost: int
+    count: int  # segments delivered during
+    interval_ns: int  # this time; 0: it is not valid
+    rtt_ns: int
+    is_delayed: int  # the receiver may have waited before it sent the acknowledgement
+
+
+@record
+class Bbr:
+    """What BBR remembers of a subflow, see `laws.bbr`."""
+
+    phase: int
+    # rounds
+    rounds: int
+    next_round: int  # segments delivered
+    starts_round: int
+    # the filter of the rate: samples [segments/s] and their rounds
+    best_1: float
+    best_2: float
+    best_3: float
+    best_1_round: int
+    best_2_round: int
+    best_3_round: int
+    # the filter of the RTT
+    min_rtt_ns: int
+    min_rtt_at_ns: int
+    probed_until_ns: int  # PROBE_RTT; 0: the queue is not empty yet
+    has_probed_round: int
+    # STARTUP
+    is_full: int
+    full_rate: float
+    full_rounds: int
+    # PROBE_BW
+    cycle: int
+    cycle_ns: int
+    pacing_gain: float
+    window_gain: float
+    # the window during recovery
+    mode_before: int  # Subflow.mode
+    window_before: int
+    is_conserving: int
+    has_seen_rtt: int
+    is_idle_restart: int
+    # segments that arrive in bunches
+    bunch_ns: int
+    bunch: int
+    extra_1: int
+    extra_2: int
+    extra_rounds: int
+    extra_is_second: int
+
+
+@record
 class Segment:
     """An entry of a subflow's ring: what is known of segment n."""
 
@@ -509,6 +582,11 @@ class Transmission:
 
     seq: int
     sent_ns: int
+    # what was known when it was sent, see `delivery`
+    delivered: int
+    delivered_ns: int  # 0: nothing
+    first_sent_ns: int
+    is_app_limited: int
 
 
 # --- a connection, its application, its sender's and its receiver's half
