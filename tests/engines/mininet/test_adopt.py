@@ -246,3 +246,18 @@ def test_a_radio_gets_back_the_rate_that_open_vswitch_has_removed(monkeypatch):
     assert radio.rate == 6_750_000
     radio.set_tc_ap = None  # a rate that is there is left alone
     adopted._restore_rates()
+
+
+def test_a_station_is_associated_by_iw(monkeypatch):
+    connected, asked = [], []
+
+    def run(argv, doing):
+        return "Connected to 02:00:00:00:00:01" if asked else "Not connected."
+
+    monkeypatch.setattr(takeover.shell, "run", run)
+    monkeypatch.setattr(takeover.shell, "succeeds", asked.append)
+    monkeypatch.setattr(takeover.time, "sleep", connected.append)
+    ap = SimpleNamespace(ssid="home", mac="02:00:00:00:00:01")
+    radio = SimpleNamespace(name="sta1-wlan0", associatedTo=ap)
+    assert takeover._is_associated(7, radio)
+    assert asked[0][-3:] == ["connect", "home", "02:00:00:00:00:01"]

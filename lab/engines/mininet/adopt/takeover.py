@@ -78,9 +78,7 @@ class Adopted:
         pids = {each.name: each.pid for each in _hosts(net)}
         for each in _hosts(net):
             for radio in (getattr(each, "wintfs", None) or {}).values():
-                if getattr(radio, "associatedTo", None) and not _is_associated(
-                    each.pid, radio.name
-                ):
+                if getattr(radio, "associatedTo", None) and not _is_associated(each.pid, radio):
                     say(
                         f"note: {radio.name} is not associated with {radio.associatedTo.name} "
                         f"after {ASSOCIATED_WITHIN_S} s, so nothing reaches it"
