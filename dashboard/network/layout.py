@@ -33,6 +33,7 @@ LAYER_GAPS = (48.0, 190.0)  # the least and greatest distance of two layers in a
 MARGINS = {False: (64.0, 44.0), True: (30.0, 44.0)}  # left and right, above and below
 FITTED_MARGINS = {False: (58.0, 30.0), True: (30.0, 36.0)}  # likewise, if the height is given
 MAP_HEIGHT = 680.0  # of a map, at most, unless it is given
+NAME_LETTER, SHORT_NAME = 7.5, 5  # width of a letter in pixels; letters that a margin has room for
 MAP_MARGIN = 22.0
 STRIPS = {False: 120.0, True: 90.0}  # beside or above the map, for nodes without a position
 SWEEPS = 4  # over all layers, to reduce crossings
@@ -100,6 +101,9 @@ def arrange(topology: Topology, width: float = WIDTH, height: float | None = Non
     layers = _layers(topology)
     gaps, steps = max(1, max(map(len, layers)) - 1), max(1, len(layers) - 1)
     left, top = MARGINS[upright] if height is None else FITTED_MARGINS[upright]
+    if not upright:  # the names of servers and users are beside them
+        longest = max((len(name) for name in (*topology.users, *topology.ids("server"))), default=0)
+        left += NAME_LETTER * max(0, longest - SHORT_NAME)
     if upright:
         span = HEIGHT if height is None else height - 2 * top
         across = min(LAYER_GAPS[1], max(LAYER_GAPS[0], span / steps))

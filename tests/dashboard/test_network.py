@@ -352,3 +352,14 @@ def test_every_interface_that_can_be_switched_is_at_a_line():
     known = {each for each in targets.targets(scenario) if each.startswith("iface.")}
     assert known == {"iface.ue1.eth1.up", "iface.ue1.eth2.up", "iface.srv1.eth2.up"}
     assert known <= {each.interface for each in lines}
+
+
+@pytest.mark.parametrize("height", [None, 300.0])
+@pytest.mark.parametrize("letters", [3, 6, 12])
+def test_the_longest_name_of_a_user_is_inside_the_drawing(letters, height):
+    users = [{"id": "u" * letters, "near": "wifi", "wifi_mbps": 10}]
+    document = {"name": "names", "title": "Names", "topology": {"kind": "wifi_lte", "users": users}}
+    topology = loading.from_data(document, "test").network
+    layout = arrange(topology, 800.0, height)
+    x, _ = layout.places["u" * letters]
+    assert layout.width - x - layout.radius >= 6.5 * letters
