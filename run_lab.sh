@@ -84,14 +84,29 @@ pip_install() {
     as_caller "$py" -m pip install --quiet --disable-pip-version-check $kit --require-hashes "$@"
 }
 
+is_installed() {
+    [ -x "$py" ] && [ "$(cat "$stamp" 2>/dev/null || :)" = "$wanted" ]
+}
+
 # install STAMP FILE: install the packages of the lock file FILE, unless the stamp is of this FILE.
+# Of two commands that start together, one installs and the other waits (a lock on this folder).
 install() {
     stamp=.venv/$1.stamp
     shift
     wanted=$(cat "$@" | cksum)
-    if [ -x "$py" ] && [ "$(cat "$stamp" 2>/dev/null || :)" = "$wanted" ]; then
+    if is_installed; then
         return
     fi
+    if command -v flock >/dev/null 2>&1; then
+        exec 9<. && flock 9
+    fi
+    if ! is_installed; then
+        install_now "$@"
+    fi
+    exec 9<&-
+}
+
+install_now() {
     if ! "$py" -c 'import pip' >/dev/null 2>&1; then
         make_venv
     fi
