@@ -1,18 +1,16 @@
-"""Distribute a connection's data over its subflows, and put the data in order at the receiver (RFC
-8684).
+"""Distribute a connection's data over its subflows, and order it at the receiver (RFC 8684).
 
 The data is counted in full segments; a data sequence number is the number of a segment, from 0.
 These steps send data:
 1) A subflow with lost segments retransmits them first.
-2) The scheduler chooses a subflow whose congestion window has room. lowest_rtt chooses the one with
-   the lowest RTT, round_robin each in turn, redundant every one. Linux's scheduler may also choose
-   a subflow whose window is full (`linux_scheduler`). A backup is chosen only while no other
-   subflow works (RFC 8684, section 3.3.8).
+2) The scheduler chooses a subflow whose congestion window has room: that with the lowest RTT
+   (lowest_rtt), each in turn (round_robin), or every one (redundant). Linux's may also choose one
+   whose window is full (`linux_scheduler`). A backup is chosen only while no other subflow works
+   (RFC 8684, section 3.3.8).
 3) The chosen subflow gets a segment that is to be reinjected. If there is none, it gets the next
    new segment. The application must have written this segment, and it must be within the send
-   window: the data acknowledgement plus the receive window (RFC 8684, section 3.3.4). With the
-   redundant scheduler, every subflow sends all data that is not acknowledged, so each subflow has
-   its own next segment.
+   window: the data acknowledgement plus the receive window (RFC 8684, section 3.3.4). With
+   redundant, every subflow sends all that is not acknowledged, and has a next segment of its own.
 4) If the receive window is full, a subflow may retransmit the segment for which the receiver waits
    (`reinjection`).
 """
@@ -54,8 +52,7 @@ def can_take_new(w: World, s: Subflow) -> bool:
 
 @jit
 def choose_subflow(w: World, c: Connection, now_ns: int) -> Subflow:
-    """Return the subflow of connection `c` to which the scheduler gives the next segment, or
-    no subflow if none can send now."""
+    """Return the subflow of connection `c` that gets the next segment; no subflow if none can."""
     count, scheduler = c.count, c.scheduler
     in_turn = scheduler == at.ROUND_ROBIN
     best, best_rank, another_works = w.no_subflow, at.FOREVER, False
@@ -158,10 +155,8 @@ def push(w: World, c: Connection, now_ns: int) -> None:
         sent += push_as_linux(w, c, BURST - sent, now_ns)
     else:
         sent += push_segments(w, c, BURST - sent, now_ns)
-    for k in range(c.count):
-        s = c.subflows[k]
-        if s.is_rate_based == 1 and c.is_mptcp == 0 and c.data_snd_nxt >= send_limit(c):
-            delivery.check_limited(s)
+    if c.is_mptcp == 0 and c.subflows[0].is_rate_based == 1 and c.data_snd_nxt >= send_limit(c):
+        delivery.check_limited(c.subflows[0])
     if sent >= BURST and c.is_push_scheduled == 0:
         c.is_push_scheduled = 1
         events.schedule(w, now_ns, c.push)

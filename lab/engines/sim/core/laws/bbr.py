@@ -21,7 +21,7 @@ policer's rate is left out (bbr_lt_bw_sampling).
 
 from __future__ import annotations
 
-from lab.engines.sim.core import delivery
+from lab.engines.sim.core import delivery, path_model
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import jit
 from lab.engines.sim.core.random_numbers import random_below
@@ -31,10 +31,10 @@ STARTUP, DRAIN, PROBE_BW, PROBE_RTT = range(4)
 HIGH_GAIN, DRAIN_GAIN, WINDOW_GAIN = 739 / 256, 88 / 256, 2.0  # 2/ln 2, and 1 by it
 PACING_MARGIN = 0.99
 PHASES = 8  # of PROBE_BW
-RATE_ROUNDS, MIN_RTT_NS, PROBE_RTT_NS = 10, 10_000_000_000, 200_000_000
+MIN_RTT_NS, PROBE_RTT_NS = 10_000_000_000, 200_000_000
 FULL_GROWTH, FULL_ROUNDS = 1.25, 3
-INITIAL_WINDOW, MIN_WINDOW = 10, 4  # segments
-EXTRA_ROUNDS, MOST_EXTRA_S, RESET_BUNCH = 5, 0.1, 1 << 20
+MIN_WINDOW = 4  # segments
+MOST_EXTRA_S = 0.1
 NOMINAL_RTT_NS = 1_000_000  # until there is a sample
 
 
@@ -45,7 +45,7 @@ def begin(s: Subflow, now_ns: int) -> None:
     s.is_rate_based, s.ssthresh = 1, float(at.FOREVER)
     b.phase, b.pacing_gain, b.window_gain = STARTUP, HIGH_GAIN, HIGH_GAIN
     b.rounds, b.next_round, b.starts_round = 0, 0, 0
-    forget_rates(b, 0.0)
+    path_model.forget_rates(b, 0.0)
     b.min_rtt_ns = s.base_rtt_ns if s.base_rtt_ns > 0 else at.FOREVER
     b.min_rtt_at_ns, b.probed_until_ns, b.has_probed_round = now_ns, 0, 0
     b.is_full, b.full_rate, b.full_rounds = 0, 0.0, 0
@@ -67,8 +67,8 @@ def pace_by_rtt(s: Subflow) -> None:
 @jit
 def on_sample(s: Subflow, now_ns: int) -> None:
     """Update the model of the path, then pacing rate and window (bbr_main)."""
-    update_rate(s)
-    update_extra(s)
+    path_model.update_rate(s)
+    path_model.update_extra(s)
     if s.bbr.phase == PROBE_BW and is_next_phase(s):
         next_phase(s)
     check_full(s)
@@ -79,118 +79,12 @@ def on_sample(s: Subflow, now_ns: int) -> None:
     set_window(s)
 
 
-# --- the filter of the rate, and rounds
-
-
-@jit
-def forget_rates(b: Bbr, rate: float) -> None:
-    b.best_1 = b.best_2 = b.best_3 = rate
-    b.best_1_round = b.best_2_round = b.best_3_round = b.rounds
-
-
-@jit
-def update_rate(s: Subflow) -> None:
-    """Give the sample of the delivery rate to the filter, and see whether a round trip ends: a
-    segment is acknowledged that was sent after the beginning of the round trip."""
-    b, d = s.bbr, s.delivery
-    b.starts_round = 0
-    if d.interval_ns <= 0:
-        return
-    if d.prior_delivered >= b.next_round:
-        b.next_round = d.delivered
-        b.rounds += 1
-        b.starts_round, b.is_conserving = 1, 0
-    rate = d.count * at.NS_PER_S / d.interval_ns
-    if d.is_app_limited == 0 or rate >= b.best_1:
-        filter_rate(b, rate)
-
-
-@jit
-def filter_rate(b: Bbr, rate: float) -> None:
-    """Set `best_1` to the largest rate of the last RATE_ROUNDS round trips. `best_2` and `best_3`
-    are the largest ones since then (lib/win_minmax.c)."""
-    now = b.rounds
-    if rate >= b.best_1 or now - b.best_3_round > RATE_ROUNDS:
-        forget_rates(b, rate)
-        return
-    if rate >= b.best_2:
-        b.best_2 = b.best_3 = rate
-        b.best_2_round = b.best_3_round = now
-    elif rate >= b.best_3:
-        b.best_3, b.best_3_round = rate, now
-    age = now - b.best_1_round
-    if age > RATE_ROUNDS:
-        shift_rates(b, rate)
-        if now - b.best_1_round > RATE_ROUNDS:
-            shift_rates(b, rate)
-    elif b.best_2_round == b.best_1_round and age > RATE_ROUNDS // 4:
-        b.best_2 = b.best_3 = rate
-        b.best_2_round = b.best_3_round = now
-    elif b.best_3_round == b.best_2_round and age > RATE_ROUNDS // 2:
-        b.best_3, b.best_3_round = rate, now
-
-
-@jit
-def shift_rates(b: Bbr, rate: float) -> None:
-    b.best_1, b.best_1_round = b.best_2, b.best_2_round
-    b.best_2, b.best_2_round = b.best_3, b.best_3_round
-    b.best_3, b.best_3_round = rate, b.rounds
-
-
-@jit
-def update_extra(s: Subflow) -> None:
-    """Measure how many more segments arrive in a bunch than the rate explains. The largest number
-    of the last five to ten round trips counts."""
-    b, d = s.bbr, s.delivery
-    if d.acked <= 0 or d.interval_ns <= 0:
-        return
-    if b.starts_round == 1:
-        b.extra_rounds += 1
-        if b.extra_rounds >= EXTRA_ROUNDS:
-            b.extra_rounds, b.extra_is_second = 0, 1 - b.extra_is_second
-            if b.extra_is_second == 1:
-                b.extra_2 = 0
-            else:
-                b.extra_1 = 0
-    expected = int(b.best_1 * (d.delivered_ns - b.bunch_ns) / at.NS_PER_S)
-    if b.bunch <= expected or b.bunch + d.acked >= RESET_BUNCH:
-        b.bunch, b.bunch_ns, expected = 0, d.delivered_ns, 0
-    b.bunch += d.acked
-    extra = min(b.bunch - expected, int(s.cwnd))
-    if b.extra_is_second == 1:
-        b.extra_2 = max(b.extra_2, extra)
-    else:
-        b.extra_1 = max(b.extra_1, extra)
-
-
-# --- segments in flight
-
-
-@jit
-def bdp(b: Bbr, gain: float) -> int:
-    """Return BDP times `gain` in segments, rounded up."""
-    if b.min_rtt_ns == at.FOREVER:
-        return INITIAL_WINDOW
-    segments = b.best_1 * b.min_rtt_ns / at.NS_PER_S * gain
-    return int(segments) + int(segments > int(segments))
-
-
 @jit
 def with_bursts(s: Subflow, segments: int) -> int:
     """Add what waits in both hosts because segments are sent and acknowledged several at a time."""
     segments += 3 * delivery.burst(s)
     segments += segments % 2
     return segments + 2 * int(s.bbr.phase == PROBE_BW and s.bbr.cycle == 0)
-
-
-@jit
-def in_network(s: Subflow, in_flight: int) -> int:
-    """Return how many segments will be in flight when the next burst is sent."""
-    b, now_ns = s.bbr, s.delivery.delivered_ns
-    wait_ns = max(0, s.paced_until_ns - now_ns)
-    if b.pacing_gain > 1.0:
-        in_flight += delivery.burst(s)
-    return max(0, in_flight - int(b.best_1 * wait_ns / at.NS_PER_S))
 
 
 # --- phases
@@ -204,11 +98,11 @@ def is_next_phase(s: Subflow) -> bool:
     is_over = d.delivered_ns - b.cycle_ns > b.min_rtt_ns
     if b.pacing_gain == 1.0:
         return is_over
-    in_flight = in_network(s, d.in_flight_before)
+    in_flight = path_model.in_network(s, d.in_flight_before)
     if b.pacing_gain > 1.0:
-        wanted = with_bursts(s, bdp(b, b.pacing_gain))
+        wanted = with_bursts(s, path_model.bdp(b, b.pacing_gain))
         return is_over and (d.lost > 0 or in_flight >= wanted)
-    return is_over or in_flight <= with_bursts(s, bdp(b, 1.0))
+    return is_over or in_flight <= with_bursts(s, path_model.bdp(b, 1.0))
 
 
 @jit
@@ -242,8 +136,10 @@ def check_drain(s: Subflow) -> None:
     b = s.bbr
     if b.phase == STARTUP and b.is_full == 1:
         b.phase = DRAIN
-        s.ssthresh = float(with_bursts(s, bdp(b, 1.0)))
-    if b.phase == DRAIN and in_network(s, s.pipe) <= with_bursts(s, bdp(b, 1.0)):
+        s.ssthresh = float(with_bursts(s, path_model.bdp(b, 1.0)))
+    if b.phase == DRAIN and path_model.in_network(s, s.pipe) <= with_bursts(
+        s, path_model.bdp(b, 1.0)
+    ):
         begin_probe_bw(s)
 
 
@@ -358,13 +254,13 @@ def set_window(s: Subflow) -> None:
 @jit
 def towards_target(s: Subflow, window: int) -> int:
     b, d = s.bbr, s.delivery
-    target = bdp(b, b.window_gain)
+    target = path_model.bdp(b, b.window_gain)
     if b.is_full == 1:
         target += min(max(b.extra_1, b.extra_2), int(b.best_1 * MOST_EXTRA_S))
     target = with_bursts(s, target)
     if b.is_full == 1:
         window = min(window + d.acked, target)
-    elif window < target or d.delivered < INITIAL_WINDOW:
+    elif window < target or d.delivered < path_model.INITIAL_WINDOW:
         window += d.acked
     return max(window, MIN_WINDOW)
 
