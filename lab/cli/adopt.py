@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ from lab import extensions
 from lab.cli.dilation import dilation_option
 from lab.cli.own_files import with_option
 from lab.errors import RequestError
+from lab.isolation import python
 from lab.run.recorder import RUNS
 
 
@@ -126,7 +126,7 @@ def _in_vm(
             files.append((file.absolute(), copy))
         if typed is not None:
             words += ["--input", str(typed.absolute())]
-        argv = [sys.executable, "-P", "-m", "lab", "adopt", *words, "--out", str(folder.absolute())]
+        argv = python("-m", "lab", "adopt", *words, "--out", str(folder.absolute()))
         argv += [str(script.absolute()), *arguments]
         command = in_vm.GuestCommand(argv, folder, show=True, files=tuple(files))
         return in_vm.run_in_vm(command, wait=wait)
