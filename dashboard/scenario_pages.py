@@ -133,7 +133,7 @@ def traffic_kinds() -> list[Row]:
     """Return a row for each kind of traffic: `first`, the keys that its entries need, with values
     to begin with, and `fields`, a row for each key that its entries can have, with its bounds.
 
-    `is_further` is true for keys that all kinds of flows have, such as when they start.
+    `is_further` is true for keys that seldom need a value, such as when the traffic starts.
     """
     described = {row["name"]: row for row in schema.described(Traffic)}
     ccs = [row["name"] for row in catalogue.congestion_control_rows()]

@@ -33,13 +33,15 @@ ONE_WAY = "Half / 95 % / 99 % of the datagrams that arrived took at most this ti
 # In samples; see `lab.run.felt`
 WAITED = (
     "Mean completion time of what was complete in the interval: pages, answers, files and flows. "
-    "Without any there is no number."
+    "Missing if nothing was."
 )
 MOS_NOW = (
-    "How the worse direction of the worst of the user's calls sounded in the last 5 s, from 1 to "
-    "4.5. It is 1 s old: before that datagrams may still be on their way."
+    "MOS of the user's worst call in its worse direction, from 1 to 4.5, over 5 s. The latest "
+    "second is left out, because its datagrams may still be on their way."
 )
-STALLED = "The part of the interval in which the user's videos did not play, their mean."
+STALLED = (
+    "The fraction of the interval in which the user's videos did not play; of several, the mean."
+)
 
 
 def rows() -> Iterator[Row]:

@@ -4,7 +4,7 @@
 #undef __always_inline
 #define __always_inline inline
 struct bpf_spin_lock { __u32 value; };
-static inline __u64 later(__u64 a, __u64 b) { return a > b ? a : b; }
+#include "cell.h"
 #include "dcf_air.h"
 
 __u64 depart(struct cell *cell, struct channel *channel, struct way *way, __u32 number, int is_up,

@@ -397,3 +397,13 @@ def test_a_search_goes_on_where_its_record_ends(lab, tmp_path):
     tried = [line for line in record.read_text().splitlines() if FORM in line]
     numbers = [json.loads(line)["network"] for line in tried]
     assert len(numbers) == len(set(numbers))
+
+
+def test_what_other_sources_have_found_is_tried_again(lab, tmp_path):
+    record = tmp_path / "record.jsonl"
+    words = f"harm --seed 4 --networks 1 --strategy {METER} --strategy {FORM} --out"
+    assert lab(words, tmp_path / "found", "--record", record).exit_code == 0
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    record.write_text("".join(json.dumps(line | {"sources": "older"}) + "\n" for line in lines))
+    assert lab(words, tmp_path / "found", "--record", record).exit_code == 0
+    assert len(record.read_text().splitlines()) == 2 * len(lines) > 0

@@ -60,7 +60,7 @@ USUAL_MINUTES = 10.0
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     metavar="FILE",
     help="Append a line of JSON for each network and strategy. Those that the file already has of "
-    "this seed are not tried again.",
+    "this seed and this version are not tried again.",
 )
 @with_option
 @click.pass_context

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from controller.strategy_names import folder_name
+from lab import installed
 from lab.harm.networks import KINDS, Document, network
 from lab.harm.rule import Harm, harm_from
 from lab.harm.shrinking import smaller_ones
@@ -69,6 +70,7 @@ class Search:
     tried: Counter[str] = field(default_factory=Counter)
     failed: int = 0  # networks on which plain Multipath TCP could not be simulated
     _known: set[tuple[str, int]] = field(default_factory=set)  # of an earlier search
+    _sources: str = field(default_factory=lambda: installed.sources_sha256()[:12])
 
     def run(self) -> None:
         begin_s = time.monotonic()
@@ -80,13 +82,15 @@ class Search:
             self._shrink(each, begin_s + 60 * self.asked.minutes)
 
     def _resume(self) -> None:
-        """Count what the record has of this seed, so that it is not tried again."""
+        """Count what the record has of this seed and these sources, so that it is not tried again.
+        Other sources may draw or judge a network differently."""
         if self.asked.record:
             _end_last_line(self.asked.record)
         for line in _lines(self.asked.record):
             strategy, number = line["strategy"], line["network"]
             key = strategy, number
-            if line["seed"] != self.asked.seed or "file" in line or key in self._known:
+            same = (line["seed"], line.get("sources")) == (self.asked.seed, self._sources)
+            if not same or "file" in line or key in self._known:
                 continue
             if strategy in self.asked.strategies and number < self.asked.networks:
                 self._known.add(key)
@@ -158,6 +162,7 @@ class Search:
         if self.asked.record is None:
             return
         line = {
+            "sources": self._sources,
             "seed": self.asked.seed,
             "network": number,
             "kind": KINDS[number % len(KINDS)],

@@ -20,7 +20,7 @@ NOTICED_IN = {  # the field of a sample that says how the traffic of a kind feel
     "video": "stalled",
 }
 FIELDS = tuple(dict.fromkeys(NOTICED_IN.values()))
-Heard = Callable[[Flow, range], list[float]]  # delays in ms of those datagrams that have arrived
+Heard = Callable[[Flow, range], list[float]]  # delays in ms
 
 
 @dataclass
@@ -31,8 +31,11 @@ class _User:
 
 
 class Felt:
-    """Adds to samples what users notice. `heard` returns the delays of a call's datagrams, given
-    one of its directions and the numbers of datagrams, from 0."""
+    """Adds to samples what users notice.
+
+    `heard` returns the one-way delays of those datagrams of a direction of a call that have
+    arrived; datagrams are numbered from 0.
+    """
 
     def __init__(self, acts: Iterable[Act], heard: Heard) -> None:
         """`acts` is the schedule of the run."""
@@ -49,8 +52,8 @@ class Felt:
         self._at_s = 0.0
 
     def completed(self, event: Mapping[str, str | float]) -> None:
-        """Note the event of a transfer that is complete. Nobody waits for a chunk of a video, but
-        only while the video stands still."""
+        """Note the event of a transfer that is complete. A chunk of a video does not count: its
+        viewer waits only while the video stands still."""
         if event.get("traffic") != "video":
             self._of(str(event["user"])).waited_s.append(float(event["completion_s"]))
 
@@ -85,8 +88,8 @@ class Felt:
         return replace(frame, user=users)
 
     def _mos(self, flow: Flow, start_s: float, stop_s: float) -> float | None:
-        """Return how one direction of a call sounded in the latest window whose datagrams have had
-        time to arrive; None before `calls.LAST_S` of it, and after its end."""
+        """Return the MOS of one direction of a call in the latest window whose datagrams have had
+        time to arrive; None while this window is shorter than a second, and after the call."""
         assert flow.call is not None
         until_s = self._at_s - calls.LAST_S
         spoken_s = until_s - start_s

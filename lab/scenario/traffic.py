@@ -37,15 +37,14 @@ KINDS_OF_KEYS = {
     "playout_ms": ("call",),
     "interface": ("call",),
 }  # which kinds of an entry of `traffic` have a key
-TCP_KINDS = ("bulk", "file", "rate", "on_off", "workload", "rpc", "web", "video")
-FURTHER_KEYS = {  # which other keys are of use for which kinds; all have a start and an end
+FURTHER_KEYS = {  # for which kinds other keys make sense; `start_s` and `stop_s` do for all
     "direction": ("bulk", "file", "rate", "on_off", "udp", "workload"),
     "parallel": ("bulk", "file", "rate", "on_off", "udp", "rpc", "web", "video", "call"),
     "volume_mb": ("file",),
     "rate_mbps": ("rate", "on_off", "udp", "workload"),
     "on_s": ("on_off",),
     "off_s": ("on_off",),
-    "cc": TCP_KINDS,
+    "cc": ("bulk", "file", "rate", "on_off", "workload", "rpc", "web", "video"),
     "warm": ("bulk", "file", "rate", "on_off"),
 }
 SELF_PACED = ("workload", "rpc", "web", "video", "call")  # kinds whose flows no demand limits

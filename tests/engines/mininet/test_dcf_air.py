@@ -7,6 +7,7 @@ import ctypes
 import heapq
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,8 +71,8 @@ class Air:
 
     def __init__(self, library, monkeypatch, cell):
         monkeypatch.setattr(cell_maps, "Map", Maps)
-        members = cell_maps.DcfMembers(Path())
-        members.start(cell)
+        members = cell_maps.DcfMembers(Path(), cell)
+        members.start()
         self.depart, self.at_ns = library.depart, 0
         self.cell = ctypes.create_string_buffer(cell_maps.LAYOUT.size)
         self.channel = ctypes.create_string_buffer(members._channel.entries[cell_maps.ZERO])
@@ -152,26 +153,27 @@ def test_the_maps_have_the_layout_of_the_program(library):
 
 def test_a_station_keeps_its_number_and_times_and_one_that_has_left_frees_its_number(monkeypatch):
     monkeypatch.setattr(cell_maps, "Map", Maps)
-    members, cell = cell_maps.DcfMembers(Path()), cell_of([6, 54], "11a")
-    slow, fast = cell.stations
+    cell = cell_of([6, 54], "11a")
+    members, (slow, fast) = cell_maps.DcfMembers(Path(), cell), cell.stations
+    neighbour = members.sharing(replace(cell, ap="other"))
 
     def numbers():
         values = members._stations.entries.values()
         return [cell_maps.DCF_STATION.unpack(each)[-2:] for each in values]
 
-    members.set("10.1.0.1", slow, cell, 0)
-    members.set("10.1.0.2", fast, cell, 1)
+    members.set("10.1.0.1", slow)
+    neighbour.set("10.1.0.2", fast)
     assert numbers() == [(0, 8), (1, 9)]
     key, before = members._stations.items(9)[0]
     members._stations.write(
         key, before[:128] + cell_maps.DCF_STATION.pack(*[b""] * 2, 7, 5, 0, 8)[128:]
     )
-    members.set("10.1.0.1", fast, cell, 0)
+    members.set("10.1.0.1", fast)
     assert members.activity()["10.1.0.1"] == cell_maps.Activity(7, 5)
     ways = [cell_maps.WAY.unpack(each[:64]) for each in members._stations.entries.values()]
     assert ways[0] == ways[1] != cell_maps.WAY.unpack(before[:64])
     members.remove("10.1.0.1")
-    members.set("10.1.0.3", slow, cell, 0)
+    members.set("10.1.0.3", slow)
     assert numbers() == [(1, 9), (0, 8)]
 
 

@@ -42,6 +42,20 @@ def exchanged(flow, topology, until_s=30):
     return took
 
 
+def lose_request(monkeypatch, number):
+    """Lose the first packet of a request that has this number; return what was lost."""
+    lost = []
+
+    def is_lost(p):
+        if p.kind == at.ASK and p.seq == number and not lost:
+            lost.append(p)
+            return True
+        return False
+
+    lose(monkeypatch, is_lost)
+    return lost
+
+
 @pytest.mark.parametrize("rtt_ms", [2, 40, 300])
 def test_an_answer_of_one_packet_takes_a_round_trip(rtt_ms):
     (took_s,) = exchanged(client(), chain(2, delay_ns=rtt_ms * MS // 4))
@@ -70,15 +84,7 @@ def test_a_large_request_takes_the_time_of_its_packets_on_both_links(packets):
 
 
 def test_a_large_request_is_answered_when_its_last_lost_packet_is_there(monkeypatch, interpreted):  # noqa: F811
-    lost = []
-
-    def is_lost(p):
-        if p.kind == at.ASK and p.seq == 4 and not lost:
-            lost.append(p)
-            return True
-        return False
-
-    lose(monkeypatch, is_lost)
+    lost = lose_request(monkeypatch, 4)
     (took_s,) = exchanged(client(request_bytes=14_000), chain(2, delay_ns=10 * MS))
     assert lost
     assert 0.2 < took_s < 0.4
@@ -112,15 +118,7 @@ def test_what_is_lost_is_repeated_and_nothing_is_answered_twice(
 
 
 def test_requests_that_overtake_a_lost_one_wait_for_it(monkeypatch, interpreted):  # noqa: F811
-    lost = []
-
-    def is_lost(p):
-        if p.kind == at.ASK and p.seq == 1 and not lost:
-            lost.append(p)
-            return True
-        return False
-
-    lose(monkeypatch, is_lost)
+    lose_request(monkeypatch, 1)
     flow = client(requests_per_s=40.0, think_s=None)
     took = exchanged(flow, chain(2, delay_ns=10 * MS))
     assert len(took) > 10

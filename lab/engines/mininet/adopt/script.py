@@ -41,7 +41,7 @@ class _Hooks:
     adopted: list[takeover.Adopted] = field(default_factory=list)
     was_adopted: bool = False
 
-    def adopt(self, net: Any, *_: Any, **__: Any) -> None:
+    def adopt(self, net: Any) -> None:
         """Take a network over. A second call does nothing."""
         if not self.was_adopted:
             arguments = (self.strategy, self.options, self.folder, self.ledger, say)
@@ -59,7 +59,7 @@ class _Hooks:
             for kind in nodes.NETWORKS:
                 self._hook(undo, kind, "stop", lambda net: self.release())
                 self._hook(undo, kind, "build", self._remember)
-                _replace(undo, kind, "adopt", self.adopt)
+                _replace(undo, kind, "adopt", lambda net: self.adopt(net))
             _replace(undo, nodes.PROMPT, "__init__", self._prompt(nodes.PROMPT.__init__))
             base = nodes.NETWORKS[0]
             _replace(undo, base, "addController", _with_remote(base.addController))
@@ -99,14 +99,7 @@ def _replace(undo: ExitStack, kind: type, name: str, value: Any) -> None:
         undo.callback(setattr, kind, name, vars(kind)[name])
     else:
         undo.callback(delattr, kind, name)
-    if name == "adopt":
-
-        def method(net: Any, *args: Any, **named: Any) -> None:
-            value(net, *args, **named)
-
-        setattr(kind, name, method)
-    else:
-        setattr(kind, name, value)
+    setattr(kind, name, value)
 
 
 def _with_remote(original: Any) -> Any:

@@ -252,7 +252,8 @@ def _root_qdisc(radio: str) -> list[dict[str, Any]]:
 
 
 def checked_strategy(name: str, params: dict[str, Any]) -> RunningStrategy:
-    """Return a strategy with its parameters. Raises a `ControllerError` for wrong ones."""
+    """Return the strategy `name`, as POX starts it. Raises `ControllerError` if it has no such
+    parameter, or not this value for it."""
     checked_params(known(name).Params, params, f"start strategy '{name}'")
     return RunningStrategy(name, params)
 
@@ -382,7 +383,7 @@ def endpoint_lines(found: Description, host: str) -> list[str]:
 
 def _is_shaped(port: Port) -> bool:
     """Return whether Mininet has put a qdisc of its own on a host's interface."""
-    return any(value for key, value in port.shape.items())
+    return any(port.shape.values())
 
 
 def _switch_ports(found: Description) -> list[str]:

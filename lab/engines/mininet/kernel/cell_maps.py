@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -130,6 +131,10 @@ class CellMembers:
             ),
         ]
 
+    def sharing(self, cell: Cell) -> CellMembers:
+        """Return the stations of the access point of `cell`, which sends on the same channel."""
+        return self
+
     def set_collisions(self, transmissions: float, loss: float) -> None:
         """Set the effect of collisions on all packets of this cell.
 
@@ -149,18 +154,27 @@ ACCESS_POINTS = 8  # the first contenders of a channel
 
 
 class DcfMembers:
-    """The channel of a WiFi cell with `air: dcf`, and its stations, in pinned eBPF maps.
+    """The channel of the WiFi cell `cell` with `air: dcf`, and its stations, in pinned eBPF maps.
 
     A station is identified by its IPv4 address. `pins` is the folder where the maps are pinned.
     """
 
-    def __init__(self, pins: Path) -> None:
+    def __init__(self, pins: Path, cell: Cell) -> None:
         self._stations = Map(pins / "stations", 4, DCF_STATION.size)
         self._channel = Map(pins / "channels", 4, CHANNEL.size)
         self._written = b""
+        self._cell, self._aps = cell, [cell.ap]  # the access points are contenders 0, 1, ...
 
-    def start(self, cell: Cell) -> None:
-        """Write the times of the channel, as those of `cell`. Nobody has sent yet."""
+    def sharing(self, cell: Cell) -> DcfMembers:
+        """Return the stations of another access point that sends on the same channel."""
+        self._aps.append(cell.ap)
+        other = copy(self)
+        other._cell = cell
+        return other
+
+    def start(self) -> None:
+        """Write the times of the channel. Nobody has sent yet."""
+        cell = self._cell
         own = dcf.times(cell.standard, cell.rate_scale)
         group = -(-cell.queue_packets // GROUPS)
         table = [0, 0, 0]
@@ -174,11 +188,10 @@ class DcfMembers:
         self._written = CHANNEL.pack(*times, *sizes, *limits, *table, *state)
         self._channel.write(ZERO, self._written)
 
-    def set(self, address: str, station: Station, cell: Cell, ap: int) -> None:
+    def set(self, address: str, station: Station) -> None:
         """Write how long a station's frames take. A new station becomes a contender.
 
-        `cell` is the cell that it belongs to, and `ap` the number of this cell's access point among
-        those of the channel.
+        `address` is the IPv4 address of the station.
         """
         key = socket.inet_aton(address)
         before = self._stations.find(key)
@@ -190,9 +203,10 @@ class DcfMembers:
             taken = {DCF_STATION.unpack(value)[-1] for _, value in known}
             own = min(set(range(ACCESS_POINTS, MOST_CONTENDERS)) - taken)
         ways = [
-            WAY.pack(*dcf.frames(cell, station.way(each)).values(), 0, 0, 0, 0, 0)
+            WAY.pack(*dcf.frames(self._cell, station.way(each)).values(), 0, 0, 0, 0, 0)
             for each in ("down", "up")
         ]
+        ap = self._aps.index(self._cell.ap)
         self._stations.write(key, DCF_STATION.pack(*ways, busy_until_ns, first_ns, ap, own))
 
     def remove(self, address: str) -> None:

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-// What the programs of WiFi cells share: the addresses of a packet, and when fq sends it.
+// What the programs of WiFi cells share: their clock, the addresses of a packet, and when fq sends
+// it.
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
+#include "cell.h"
 
 #define ETHERTYPE_IPV4 0x0800
 #define SOURCE_OFFSET 26
@@ -11,10 +13,12 @@
 #define HEADERS_BYTES 34
 #define MILLION 1000000
 
-static __always_inline __u64 later(__u64 a, __u64 b)
-{
-	return a > b ? a : b;
-}
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cell);
+} cells SEC(".maps");
 
 // Return the value in `stations` for the IPv4 address in the packet at `offset`, or NULL.
 static __always_inline void *found_by_address(struct __sk_buff *skb, int offset, void *stations)

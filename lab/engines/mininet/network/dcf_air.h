@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-// When frames leave in a WiFi cell with `air: dcf`. Compiles for the kernel and for user space.
+// When frames leave in a WiFi cell with `air: dcf`. Include cell.h first. Compiles for the kernel
+// and for user space.
 //
 // A departure is computed when the frame arrives, so nobody draws backoffs: an access takes the
 // mean time that Bianchi's model gives for the number of contenders (lab/radio/contention.py).
@@ -14,20 +15,10 @@
 //    longest queue has what the others leave, and what they have taken from its earlier frames.
 // 3) In 802.11n a frame joins the receiver's A-MPDU that has not begun. That of a station can be
 //    joined until it ends, because TCP gives its own host's queue only a few segments at a time.
-#include <linux/types.h>
 
 #define MOST_CONTENDERS 264
 #define SERVICE_BITS 22 // service field and tail
 #define OLD_ACCESSES 3  // weight of the mean cost before, of 4, when an access is added to it
-
-// The value of the map `cells`, with the layout of the cell in wifi_cell.bpf.c.
-struct cell {
-	struct bpf_spin_lock lock; // for all that the programs of this cell write
-	__u32 pad;
-	__u64 next_free_ns, uplink_free_ns; // end of the last access: of all, of stations
-	__u64 limit_ns, downlink_airtime_ns; // unused
-	__u64 busy_ns, drops, sent;          // counters: total airtime, dropped and sent packets
-};
 
 struct contender {
 	__u64 until_ns;          // when its latest access ends

@@ -63,20 +63,18 @@ class RunningCell:
         shell.run(argv, f"load the cell of {cell.ap}")
         self._clock = CellClock(cell.ap)
         self._members: CellMembers | DcfMembers
-        self._access_points = [cell.ap]  # of the channel
         self._clock.start(limit_ns(cell))
         if cell.air == "dcf":
-            self._members = DcfMembers(self.pins)
-            self._members.start(cell)
+            self._members = DcfMembers(self.pins, cell)
+            self._members.start()
         else:
             self._members = CellMembers(cell.ap)
             self._members.set_collisions(1.0, cell.loss_ppm / 1e6)
 
     def sharing(self, cell: Cell) -> RunningCell:
-        """Return this channel for `cell`, whose access point uses it, too."""
+        """Return the cell of another access point that sends on the same channel as this one."""
         other = copy(self)
-        other.cell = cell
-        self._access_points.append(cell.ap)
+        other.cell, other._members = cell, self._members.sharing(cell)
         return other
 
     def set_station(self, address: str, station: Station) -> None:
@@ -84,11 +82,7 @@ class RunningCell:
 
         `address` is the IPv4 address of the station.
         """
-        if isinstance(self._members, DcfMembers):
-            number = self._access_points.index(self.cell.ap)
-            self._members.set(address, station, self.cell, number)
-        else:
-            self._members.set(address, station)
+        self._members.set(address, station)
 
     def record(self) -> None:
         """Record in commands.sh the commands that start the clock and write the stations."""

@@ -22,22 +22,6 @@
 
 char _license[] SEC("license") = "GPL";
 
-struct cell {
-	struct bpf_spin_lock lock;
-	__u32 pad;
-	__u64 next_free_ns, uplink_free_ns; // when the medium is free for each direction
-	__u64 limit_ns;                     // longest wait; a packet that would wait longer is dropped
-	__u64 downlink_airtime_ns;          // of the latest downlink packet
-	__u64 busy_ns, drops, sent;         // counters: total airtime, dropped packets, sent packets
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct cell);
-} cells SEC(".maps");
-
 struct collisions {
 	__u32 transmissions_ppm; // mean number of transmissions of a frame, in millionths
 	__u32 loss_ppm;          // fraction of frames that are lost, in millionths

@@ -92,7 +92,8 @@ def grow_buffers(c: Connection) -> None:
             cwnd, size = int(s.cwnd), s.sndbuf_bytes
             size = max(size, INITIAL_BUFFER_BYTES)
             if application_waits and s.pipe < cwnd:
-                per_segment = BUFFER_PER_SEGMENT * (2 + s.is_rate_based) // 2
+                # BBR wants three windows in the buffer, other laws two (sndbuf_expand)
+                per_segment = BUFFER_PER_SEGMENT * (3 if s.is_rate_based == 1 else 2) // 2
                 size = max(size, per_segment * max(cwnd, INITIAL_WINDOW))
             s.sndbuf_bytes = size
             total += size
