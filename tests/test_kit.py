@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,17 @@ def test_packages_come_from_the_kit_without_a_network_and_by_their_hashes(kit_fo
     assert done.stderr == "installing packages ...\n"
     again = called(kit_folder, "again")
     assert (again.stdout, again.stderr) == ("packed again\n", "")
+
+
+@pytest.mark.whole
+@pytest.mark.skipif(not shutil.which("flock"), reason="flock is missing: commands do not wait")
+def test_of_two_first_commands_one_installs_and_the_other_waits(kit_folder):
+    called(kit_folder, "make the .venv")
+    next((kit_folder / ".venv").glob("*.stamp")).unlink()
+    with ThreadPoolExecutor() as both:
+        done = list(both.map(lambda word: called(kit_folder, word), ("one", "two")))
+    assert {each.stdout for each in done} == {"packed one\n", "packed two\n"}
+    assert sorted(each.stderr for each in done) == ["", "installing packages ...\n"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""BBR alone on a link, where rate, RTT and queue are known."""
+"""BBR alone on a link, where rate, RTT and queue are known, and beside other flows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from lab.engines import registry
 from lab.engines.sim.core.laws import bbr
+from lab.run.engine import Options
+from lab.run.recorder import Recorder
+from lab.run.runner import run
+from lab.scenario import loading
 
 from .networks import BULK, MS, SECOND, chain, started
 from .rows import places
@@ -51,3 +56,39 @@ def test_a_timeout_sets_the_window_to_one_segment_and_keeps_the_rate(alone):
     bbr.on_loss(s, 8 * SECOND)
     bbr.on_timeout(s)
     assert (s.bbr.window_before, s.bbr.best_1) == (window, rate)
+
+
+def rates_mbps(folder, ccs, queue_packets, seed):
+    """The throughput of downloads that share 10 Mb/s for 30 s, with an RTT of 40 ms."""
+    users = [f"ue{n}" for n in range(1, len(ccs) + 1)]
+    raw = {"name": "shared", "title": "Shared", "duration_s": 30, "seed": seed}
+    raw["topology"] = {
+        **{"kind": "shared_bottleneck", "rate_mbps": 10, "delay_ms": 20},
+        **{"queue_packets": queue_packets, "users": [{"id": user} for user in users]},
+    }
+    raw["traffic"] = [{"user": user, "cc": cc} for user, cc in zip(users, ccs, strict=True)]
+    scenario = loading.from_data(raw, "test")
+    done = run(
+        scenario, registry.create("sim", Options(speed=0.0)), Recorder(folder, scenario, "sim")
+    )
+    assert not done.error, done.error
+    return [done.result["users"][user]["throughput_mbps"] for user in users]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_two_flows_of_bbr_share_a_link(seed, tmp_path):
+    one, other = rates_mbps(tmp_path, ["bbr", "bbr"], 66, seed)
+    assert one + other > 9
+    assert max(one, other) < 1.5 * min(one, other)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_beside_cubic_bbr_wins_in_a_shallow_queue_and_loses_in_a_deep_one(seed, tmp_path):
+    """M. Hock, R. Bless and M. Zitterbart, Experimental Evaluation of BBR Congestion Control,
+    ICNP 2017: BBR keeps about one BDP in the queue, however deep it is."""
+    (tmp_path / "shallow").mkdir()
+    (tmp_path / "deep").mkdir()
+    bbr_mbps, cubic_mbps = rates_mbps(tmp_path / "shallow", ["bbr", "cubic"], 17, seed)
+    assert bbr_mbps > 2 * cubic_mbps
+    bbr_mbps, cubic_mbps = rates_mbps(tmp_path / "deep", ["bbr", "cubic"], 165, seed)
+    assert bbr_mbps < cubic_mbps
