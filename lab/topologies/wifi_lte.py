@@ -136,7 +136,7 @@ class User(BaseModel):
 
 
 def check_way(name: str, way: Way) -> None:
-    """Raise `ValueError` if a direction of a station has what a radio channel has not."""
+    """Raise `ValueError` if one direction of a station has a key that radio channels lack."""
     refused = NO_BEARER if name.startswith("lte") else NO_WIFI
     for key, reason in refused.items():
         if getattr(way, key) is not None:

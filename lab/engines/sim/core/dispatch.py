@@ -83,8 +83,8 @@ def number(name: str) -> int:
 
 
 def register(name: str, law: ModuleType) -> None:
-    """Add module `law` to `LAWS` under `name`, in place of an older module with this name. Then
-    define the functions named in `HOOKS` again."""
+    """Make the module `law` the congestion control `name`; it replaces an older one of this name.
+    The functions named in `HOOKS` are then made again, with a branch for it."""
     LAWS[name] = law
     define()
 
