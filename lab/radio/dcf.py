@@ -16,6 +16,7 @@ from functools import lru_cache
 from math import ceil
 
 from lab.errors import RequestError
+from lab.radio import contention
 from lab.radio.cell import Cell, Station
 from lab.radio.wifi import FRAME_BYTES, SERVICE_BITS, STANDARDS, SYMBOL_US, Standard
 
@@ -141,6 +142,17 @@ def frames(cell: Cell, station: Station) -> dict[str, int]:
     return {"symbol_microbits": symbol_microbits(mbps)} | dict(zip(names, answers_ns, strict=True))
 
 
+def alone_ns(cell: Cell, station: Station, size_bytes: int) -> int:
+    """Return the mean time until a frame has left, at a node that contends with nobody [ns].
+
+    `station` has the rate of the frame's direction, and `size_bytes` counts the Ethernet frame.
+    """
+    own = times(cell.standard, cell.rate_scale)
+    mbps = phy_mbps(cell.standard, station.rate_bps / 1e6 / cell.rate_scale)
+    idle_ns = round(contention.means(1).idle_slots * own.slot_ns)
+    return idle_ns + own.access_ns + frames_ns(own, mbps, 1, size_bytes)
+
+
 def _block_ack_us(standard: Standard, phy_rate_mbps: float) -> float:
     basic = max(each for each in (6.0, 12.0, 24.0) if each <= max(phy_rate_mbps, 6.0))
     bits = SERVICE_BITS + 8 * BLOCK_ACK_BYTES
@@ -164,8 +176,8 @@ def alone_mbps(name: str, phy_rate_mbps: float, size_bytes: int = FRAME_BYTES) -
 
 
 def frames_ns(own: Times, phy_rate_mbps: float, count: int, size_bytes: int) -> int:
-    """Return the duration of a frame, or of an A-MPDU of `count` frames. Each of them has a
-    delimiter there, and is filled up to words of 4 bytes (section 9.7)."""
+    """Return the duration of a frame, or of an A-MPDU of `count` frames. In an A-MPDU each frame
+    has a delimiter, and is filled up to words of 4 bytes (section 9.7)."""
     size = size_bytes + own.mac_bytes
     if count > 1:
         size = count * (4 + 4 * ceil(size / 4))

@@ -209,6 +209,17 @@ def test_a_slow_station_has_as_many_accesses_as_a_fast_one(library, monkeypatch)
     assert min(ours) > 0.95 * max(ours)
 
 
+@pytest.mark.parametrize("size", [98, 700, FRAME_BYTES])
+@pytest.mark.parametrize("way", [DOWN, UP])
+def test_a_lone_frame_takes_as_long_as_a_ping_is_expected_to(library, monkeypatch, size, way):
+    cell = cell_of([24, 6], "11a")
+    air = Air(library, monkeypatch, cell)
+    for number, station in enumerate(cell.stations, 8):
+        now_ns = (1 + number) * SECOND
+        left_ns = air.leaves_ns(number, station.user, way, now_ns, size) - now_ns
+        assert left_ns == pytest.approx(dcf.alone_ns(cell, station, size), abs=9)
+
+
 def test_a_lone_frame_leaves_at_once_and_all_departures_take_the_time_of_their_accesses(
     library, monkeypatch
 ):

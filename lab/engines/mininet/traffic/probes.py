@@ -15,7 +15,7 @@ from typing import Any
 
 from controller import units
 from controller.paths import shortest
-from lab.radio import wifi
+from lab.radio import dcf, wifi
 from lab.radio.cell import Cell, Station, Towards
 from lab.topologies.topology import BOTH, Direction, Interface, Link, Topology, link_delay_ns, wire
 
@@ -23,7 +23,8 @@ TOWARDS: tuple[Towards, Towards] = ("down", "up")
 PACKETS = 100  # at most, in a burst that measures a rate
 LEAST_PACKETS, BURST_S = 25, 1.0
 EXCESS = 2  # a burst is sent at this multiple of the expected rate, so that a queue builds up
-PING_BITS = 98 * 8  # of one echo request in an Ethernet frame
+PING_BYTES = 98  # of one echo request, an Ethernet frame
+PING_BITS = PING_BYTES * 8
 FRAME_BITS = 1514 * 8
 TOLERANCE, MISLEADING = 0.10, 0.30
 MAX_ATTEMPTS = 2
@@ -125,22 +126,27 @@ def expected_figures(
         topology.bearer(*hop, towards).delay_ns or 0 for hop in hops for towards in TOWARDS
     ]
     delay_ns = sum(delays_ns) + sum(of_bearers_ns)
-    fixed_ns = sum(wifi.fixed_ns(station) for station in stations)
-    fixed_ms = units.ms_from_ns(fixed_ns) * (1 - PING_BITS / FRAME_BITS)
     in_cells_ms = sum(
-        PING_BITS / station.way(towards).rate_bps * 1000
-        for cell, station in hops
-        for towards in TOWARDS
-        if cell.kind == "wifi"
+        _in_cell_ms(cell, station.way(towards)) for cell, station in hops for towards in TOWARDS
     )
     on_links_ms = sum(_on_link_ms(link, transmission_ns) for link in links)
-    serialisation_ms = in_cells_ms + 2 * fixed_ms + on_links_ms
+    serialisation_ms = in_cells_ms + on_links_ms
     down_mbps, up_mbps = (
         units.scenario_mbps(each, rate_scale) or None for each in (down_bps, up_bps)
     )
     in_user_space_ms = WMEDIUMD_MS * sum(cell.air == "wmediumd" for cell, _ in hops)
     rtt_ms = units.ms_from_ns(delay_ns) + 2 * in_user_space_ms + serialisation_ms
     return PathFigures(down_mbps, rtt_ms, up_mbps if up else None)
+
+
+def _in_cell_ms(cell: Cell, station: Station) -> float:
+    """Return the time of a ping in a cell, in the direction whose rate `station` has."""
+    if cell.kind != "wifi":
+        return 0.0
+    if cell.air == "dcf":
+        return units.ms_from_ns(dcf.alone_ns(cell, station, PING_BYTES))
+    fixed_ms = units.ms_from_ns(wifi.fixed_ns(station)) * (1 - PING_BITS / FRAME_BITS)
+    return PING_BITS / station.rate_bps * 1000 + fixed_ms
 
 
 def _ways(links: Iterable[Link], server: str) -> tuple[list[Link], list[Link]]:
