@@ -67,8 +67,9 @@ STILL_FAST = (
 )
 FEW_PACKETS = (
     "The paper does not state over how many packets the loss is counted (here 1000). Today's Linux "
-    "sends so few over a lossy LTE path that this takes up to half of a run of 20 s. With both "
-    "stacks, a WiFi path is also left that loses 0.01 or 0.1 % and alone carries more than LTE"
+    "sends so few over a lossy LTE path that this takes up to half of a run of 20 s. With the "
+    "papers' kernel, a WiFi path is also left that loses 0.01 or 0.1 % and alone carries more than "
+    "LTE"
 )
 DYNAMIC_BUFFER = (
     "With a receive buffer of 64 or 250 kB the claim agrees, and so it does with a jitter of 5 and "
