@@ -564,6 +564,14 @@ class Bbr:
     extra_2: int
     extra_rounds: int
     extra_is_second: int
+    # the policer, see `policer`
+    policed_rate: float  # segments/s; 0: none
+    is_policed: int  # the rate is used
+    is_watching: int
+    watched_ns: int  # since when
+    watched_delivered: int  # Delivery.delivered then
+    watched_lost: int  # Subflow.segments_lost then
+    watched_rounds: int
 
 
 @record
