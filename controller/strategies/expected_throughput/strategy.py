@@ -18,8 +18,8 @@ Source: S-MPTCP, sections III to V. As soon as a subflow opens or closes, and ev
    connection does not use of its fair rate (module `demand`). Its pacing rate stays the fair one,
    so pacing rates together can exceed a link's capacity by what was given to others.
    With `pacing: rivals`, stations have no rates for radio channels: a channel divides its air
-   itself, and equal rates would give most of it to the slowest station. A connection that shares no
-   scarce link is not paced, because a limit would help nobody (`Unlimited`).
+   itself, and equal rates would give most of it to the slowest station. Only connections are paced
+   whose limits help others now (`Assignment.with_max_min_rates`, `Unlimited`).
 6) Each difference from the observation becomes a command. A subflow with a rate of 0 becomes
    backup, unless all others of its connection are backup. No command overloads a link by what
    connections need (function `decisions`).
@@ -463,7 +463,7 @@ class ExpectedThroughput(Strategy):
     def decide(self, observation: Observation) -> list[Decision]:
         if not observation.arcs:  # the network is not known yet
             return []
-        needs_bps = self._needs_bps(observation)
+        needs_bps = self._needs_bps(self._unlimited.seen(observation, with_rivals=True))
         observation = self._unlimited.seen(observation)
         graph = build_graph(observation.arcs)
         waiting = self._arrivals.waiting(graph, observation, self.params.max_subflows)  # 0
@@ -482,7 +482,7 @@ class ExpectedThroughput(Strategy):
                 draft = draft.with_new_paths(name, f"a link of {_user(draft, name)} is overloaded")
         draft = self._with_better_paths(draft)  # 3
         if self.params.allocation == "max_min":
-            after = draft.with_max_min_rates(before, needs_bps)
+            after = draft.with_max_min_rates(before, needs_bps, self._demands.at_times)
             found = decisions(before, after, observation.rate_scale, SMALLEST_MAX_MIN_RAISE)
             return self._unlimited.commands(after, found)
         for name in list(draft.with_free_capacity()):  # 4
@@ -552,38 +552,58 @@ class ExpectedThroughput(Strategy):
 
 
 class Unlimited:
-    """Removes the pacing of connections without rivals (`pacing: rivals`).
+    """Removes the pacing of connections whose limit helps nobody (`Assignment.unpaced`).
 
-    For the rest of the strategy, their subflows have a pacing rate that limits nothing; it is
-    stored here. A restarted controller chooses their paths once more.
+    For the rest of the strategy, their subflows have a pacing rate, which is stored here. A
+    restarted controller chooses their paths once more.
     """
 
     def __init__(self) -> None:
         self._rates_bps: dict[SubflowKey, int] = {}
+        self._with_rivals: frozenset[SubflowKey] = frozenset()
         self._paced: frozenset[SubflowKey] = frozenset()  # in the network
 
-    def seen(self, observation: Observation) -> Observation:
+    def seen(self, observation: Observation, with_rivals: bool = False) -> Observation:
+        """Return the observation with the stored rates, or with only those of connections that have
+        rivals: their rates show whether they need their share."""
+        shown = self._with_rivals if with_rivals else self._rates_bps.keys()
         paced = (each.key for each in observation.subflows if each.expected_bps is not None)
         self._paced = frozenset(paced)
         subflows = tuple(
             replace(each, expected_bps=self._rates_bps[each.key])
-            if each.key in self._rates_bps and each.key not in self._paced and not each.backup
+            if each.key in shown and each.key not in self._paced and not each.backup
             else each
             for each in observation.subflows
         )
         return replace(observation, subflows=subflows)
 
     def commands(self, after: Assignment, found: Iterable[Decision]) -> list[Decision]:
-        connections = [after.connections[name] for name in after.free]
-        self._rates_bps = {
-            each.key: rate
-            for connection in connections
-            for each, rate in zip(
-                connection.subflows, _pacing(connection, SMALLEST_MAX_MIN_RAISE), strict=True
-            )
-            if rate is not None
+        rates_bps = {
+            name: {
+                each.key: rate
+                for each, rate in zip(
+                    connection.subflows, _pacing(connection, SMALLEST_MAX_MIN_RAISE), strict=True
+                )
+                if rate is not None
+            }
+            for name, connection in after.connections.items()
         }
-        return [kept for each in found for kept in self._without_rate(each)]
+        before, self._rates_bps = self._rates_bps, {}
+        for name in sorted(after.unpaced):
+            self._rates_bps |= rates_bps[name]
+        self._with_rivals = frozenset(
+            key for name in after.unpaced - after.alone for key in rates_bps[name]
+        )
+        kept = [kept for each in found for kept in self._without_rate(each)]
+        limits = {each.command.subflow for each in kept if isinstance(each.command, Expect)}
+        begin = before.keys() - self._rates_bps.keys() - self._paced - limits
+        text = "its limit helps others"
+        return kept + [
+            Decision(subflow_name(key), f"{text}: paced from now on", Expect(key, rate))
+            for own in rates_bps.values()
+            for key, rate in own.items()
+            if key in begin
+        ]
 
     def _without_rate(self, decision: Decision) -> list[Decision]:
         command = decision.command
@@ -591,7 +611,7 @@ class Unlimited:
             return [decision]
         if command.subflow not in self._paced:
             return []
-        text = "it shares no scarce link with others: not paced"
+        text = "a limit on it helps nobody: not paced"
         return [replace(decision, reason=text, command=replace(command, rate_bps=None))]
 
 
