@@ -484,7 +484,7 @@ class ExpectedThroughput(Strategy):
         if self.params.allocation == "max_min":
             after = draft.with_max_min_rates(before, needs_bps, self._demands.at_times)
             found = decisions(before, after, observation.rate_scale, SMALLEST_MAX_MIN_RAISE)
-            return self._unlimited.commands(after, found)
+            return self._unlimited.commands(after, found, observation.rate_scale)
         for name in list(draft.with_free_capacity()):  # 4
             why = f"capacity is free for {_user(draft, name)}"
             draft = draft.better_of(draft.with_new_rates(name, why))
@@ -561,14 +561,17 @@ class Unlimited:
     def __init__(self) -> None:
         self._rates_bps: dict[SubflowKey, int] = {}
         self._with_rivals: frozenset[SubflowKey] = frozenset()
-        self._paced: frozenset[SubflowKey] = frozenset()  # in the network
+        self._paced: dict[SubflowKey, int] = {}  # in the network
 
     def seen(self, observation: Observation, with_rivals: bool = False) -> Observation:
         """Return the observation with the stored rates, or with only those of connections that have
         rivals: their rates show whether they need their share."""
         shown = self._with_rivals if with_rivals else self._rates_bps.keys()
-        paced = (each.key for each in observation.subflows if each.expected_bps is not None)
-        self._paced = frozenset(paced)
+        self._paced = {
+            each.key: each.expected_bps
+            for each in observation.subflows
+            if each.expected_bps is not None
+        }
         subflows = tuple(
             replace(each, expected_bps=self._rates_bps[each.key])
             if each.key in shown and each.key not in self._paced and not each.backup
@@ -577,7 +580,9 @@ class Unlimited:
         )
         return replace(observation, subflows=subflows)
 
-    def commands(self, after: Assignment, found: Iterable[Decision]) -> list[Decision]:
+    def commands(
+        self, after: Assignment, found: Iterable[Decision], rate_scale: float
+    ) -> list[Decision]:
         rates_bps = {
             name: {
                 each.key: rate
@@ -594,25 +599,32 @@ class Unlimited:
         self._with_rivals = frozenset(
             key for name in after.unpaced - after.alone for key in rates_bps[name]
         )
-        kept = [kept for each in found for kept in self._without_rate(each)]
+        kept = [each for each in found if not self._is_no_limit(each)]
         limits = {each.command.subflow for each in kept if isinstance(each.command, Expect)}
-        begin = before.keys() - self._rates_bps.keys() - self._paced - limits
-        text = "its limit helps others"
-        return kept + [
-            Decision(subflow_name(key), f"{text}: paced from now on", Expect(key, rate))
-            for own in rates_bps.values()
-            for key, rate in own.items()
-            if key in begin
+        rates = {key: rate for own in rates_bps.values() for key, rate in own.items()}
+        ends = (self._paced.keys() & self._rates_bps.keys()) - limits
+        begins = before.keys() - self._rates_bps.keys() - self._paced.keys() - limits
+        return [
+            *kept,
+            *(_end(key, self._paced[key], rate_scale) for key in sorted(ends)),
+            *(_begin(key, rates[key], rate_scale) for key in sorted(begins & rates.keys())),
         ]
 
-    def _without_rate(self, decision: Decision) -> list[Decision]:
+    def _is_no_limit(self, decision: Decision) -> bool:
         command = decision.command
-        if not isinstance(command, Expect) or command.subflow not in self._rates_bps:
-            return [decision]
-        if command.subflow not in self._paced:
-            return []
-        text = "a limit on it helps nobody: not paced"
-        return [replace(decision, reason=text, command=replace(command, rate_bps=None))]
+        if not isinstance(command, Expect) or command.rate_bps is None:
+            return False
+        return command.subflow in self._rates_bps
+
+
+def _end(key: SubflowKey, rate_bps: int, rate_scale: float) -> Decision:
+    text = f"a limit of {rate_text(rate_bps, rate_scale)} helps nobody now: not paced"
+    return Decision(subflow_name(key), text, Expect(key, None))
+
+
+def _begin(key: SubflowKey, rate_bps: int, rate_scale: float) -> Decision:
+    text = f"a limit of {rate_text(rate_bps, rate_scale)} helps others"
+    return Decision(subflow_name(key), text, Expect(key, rate_bps))
 
 
 def _without(observation: Observation, connections: Container[str]) -> Observation:
