@@ -583,38 +583,33 @@ class Unlimited:
     def commands(
         self, after: Assignment, found: Iterable[Decision], rate_scale: float
     ) -> list[Decision]:
-        rates_bps = {
-            name: {
-                each.key: rate
-                for each, rate in zip(
-                    connection.subflows, _pacing(connection, SMALLEST_MAX_MIN_RAISE), strict=True
-                )
-                if rate is not None
-            }
-            for name, connection in after.connections.items()
-        }
-        before, self._rates_bps = self._rates_bps, {}
-        for name in sorted(after.unpaced):
-            self._rates_bps |= rates_bps[name]
-        self._with_rivals = frozenset(
-            key for name in after.unpaced - after.alone for key in rates_bps[name]
-        )
+        before = self._rates_bps
+        self._rates_bps, rates_bps, backups = {}, dict[SubflowKey, int](), set[SubflowKey]()
+        with_rivals = set[SubflowKey]()
+        for name, connection in after.connections.items():
+            paced = _pacing(connection, SMALLEST_MAX_MIN_RAISE)
+            for each, path, rate in zip(connection.subflows, connection.paths, paced, strict=True):
+                if name not in after.unpaced and rate is not None:
+                    rates_bps[each.key] = rate
+                if name in after.unpaced and path is not None:
+                    self._rates_bps[each.key] = effective_floor_bps(rate or 0)
+                    with_rivals |= set() if name in after.alone else {each.key}
+                    backups |= {each.key} if each.backup else set()
+        self._with_rivals = frozenset(with_rivals)
         kept = [each for each in found if not self._is_no_limit(each)]
         limits = {each.command.subflow for each in kept if isinstance(each.command, Expect)}
-        rates = {key: rate for own in rates_bps.values() for key, rate in own.items()}
-        ends = (self._paced.keys() & self._rates_bps.keys()) - limits
-        begins = before.keys() - self._rates_bps.keys() - self._paced.keys() - limits
+        begins = (before.keys() & rates_bps.keys()) - self._paced.keys() - limits
+        ends = self._paced.keys() & self._rates_bps.keys()
         return [
             *kept,
             *(_end(key, self._paced[key], rate_scale) for key in sorted(ends)),
-            *(_begin(key, rates[key], rate_scale) for key in sorted(begins & rates.keys())),
+            *(_normal(key) for key in sorted(backups)),
+            *(_begin(key, rates_bps[key], rate_scale) for key in sorted(begins)),
         ]
 
     def _is_no_limit(self, decision: Decision) -> bool:
         command = decision.command
-        if not isinstance(command, Expect) or command.rate_bps is None:
-            return False
-        return command.subflow in self._rates_bps
+        return isinstance(command, Expect | SetBackup) and command.subflow in self._rates_bps
 
 
 def _end(key: SubflowKey, rate_bps: int, rate_scale: float) -> Decision:
@@ -625,6 +620,11 @@ def _end(key: SubflowKey, rate_bps: int, rate_scale: float) -> Decision:
 def _begin(key: SubflowKey, rate_bps: int, rate_scale: float) -> Decision:
     text = f"a limit of {rate_text(rate_bps, rate_scale)} helps others"
     return Decision(subflow_name(key), text, Expect(key, rate_bps))
+
+
+def _normal(key: SubflowKey) -> Decision:
+    text = f"its connection is not paced: subflow {key[1]} is backup no longer"
+    return Decision(subflow_name(key), text, SetBackup(key, False))
 
 
 def _without(observation: Observation, connections: Container[str]) -> Observation:
