@@ -275,6 +275,7 @@ class Assignment:
         self,
         present: Assignment,
         needs_bps: Mapping[str, float] = NO_NEEDS,
+        modest: Collection[str] = (),
         at_times: Collection[str] = (),
     ) -> Assignment:
         """Return a copy in which all connections have max-min fair rates (module `max_min`).
@@ -287,9 +288,9 @@ class Assignment:
         fair if all needed as much as they can get, so it can send more at once.
 
         With `rivals_only`, a limit must help somebody, now. So these connections are not paced:
-        those without a rival, whose rate is then `FREE` times what their paths carry; those that
-        need less than their share; and all those with a rival in `at_times`, because rates would
-        follow too late what such a rival leaves and takes.
+        those without a rival, whose rate is then `FREE` times what their paths carry; those in
+        `modest`, which need less than their share; and all those with a rival in `at_times`,
+        because rates would follow too late what such a rival leaves and takes.
         """
         from controller.strategies.expected_throughput.max_min import competing, max_min_rates
 
@@ -307,10 +308,10 @@ class Assignment:
         alone = {names[0] for names in groups if len(names) == 1}
         for name in alone:
             fair[name] = tuple(FREE * most_on(self.graph, path) for path in paths[name])
-        varying = {
-            name for names in groups if not set(names).isdisjoint(at_times) for name in names
-        }
-        unpaced = alone | varying | set(needing if groups else ())
+        unpaced = set(modest) & paths.keys() if groups else set[str]()
+        for names in groups:
+            if len(names) == 1 or not set(names).isdisjoint(at_times):
+                unpaced |= set(names)
         found = {
             name: self._with_rates(name, given[name], _share(fair[name], given[name], now[name]))
             for name in paths

@@ -26,6 +26,7 @@ STEP = 1.1  # needs are rounded up to a power of this, so that they seldom chang
 NEW_S = 3.0
 SILENT, SILENT_FOR_S = 0.25, 10.0  # so long a user counts as one with data at times
 WEIGHT = 0.3  # of a window in the mean
+MODEST_AFTER = 3  # windows; a congestion window grows for a while after a limit has changed
 
 
 @dataclass
@@ -41,12 +42,15 @@ class Demands:
     """Measures the needs of connections, over windows of at least `WINDOW_S`.
 
     `needs_bps` has the connections that need less than they may send. A connection keeps its value
-    until its next window ends. `at_times` has the connections of users with data only at times.
+    until its next window ends. `modest` has those of which this is known for `MODEST_AFTER` windows
+    in a row, and `at_times` the connections of users with data only at times.
     """
 
     def __init__(self) -> None:
         self.needs_bps: dict[str, float] = {}
+        self.modest: frozenset[str] = frozenset()
         self.at_times: frozenset[str] = frozenset()
+        self._needing: dict[str, int] = {}  # for how many windows
         self._first_ns: dict[str, int] = {}  # of connections
         self._means_bps: dict[str, float] = {}
         self._silent_ns: dict[str, int] = {}  # when a user was silent last
@@ -74,6 +78,9 @@ class Demands:
             window.allowed += allowed_bps * past_ns
             if now_ns - window.start_ns >= WINDOW_S * NS_PER_S:
                 self._end(name, subflows[0].user, window, now_ns)
+        self.modest = frozenset(
+            name for name, windows in self._needing.items() if windows >= MODEST_AFTER
+        )
         users = {name: subflows[0].user for name, subflows in connections.items()}
         new = {user for name, user in users.items() if self._is_new(name, now_ns)}
         silent = {user for user, then_ns in self._silent_ns.items() if _lasts(then_ns, now_ns)}
@@ -88,13 +95,16 @@ class Demands:
         self._means_bps[name] = mean_bps + WEIGHT * (sent_bps - mean_bps)
         if window.sent >= USES_ALL * window.allowed:
             self.needs_bps.pop(name, None)
+            self._needing.pop(name, None)
         else:
             self.needs_bps[name] = _rounded_up(ROOM * sent_bps)
+            self._needing[name] = self._needing.get(name, 0) + 1
             if sent_bps < SILENT * mean_bps:
                 self._silent_ns[user] = now_ns
         self._windows[name] = _Window(now_ns)
 
     def _forget(self, name: str) -> None:
+        self._needing.pop(name, None)
         self._windows.pop(name, None)
         self.needs_bps.pop(name, None)
 

@@ -482,7 +482,9 @@ class ExpectedThroughput(Strategy):
                 draft = draft.with_new_paths(name, f"a link of {_user(draft, name)} is overloaded")
         draft = self._with_better_paths(draft)  # 3
         if self.params.allocation == "max_min":
-            after = draft.with_max_min_rates(before, needs_bps, self._demands.at_times)
+            after = draft.with_max_min_rates(
+                before, needs_bps, self._demands.modest, self._demands.at_times
+            )
             found = decisions(before, after, observation.rate_scale, SMALLEST_MAX_MIN_RAISE)
             return self._unlimited.commands(after, found, observation.rate_scale)
         for name in list(draft.with_free_capacity()):  # 4
