@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.against import htsim, lab_side
-from lab.engines.sim import compiler
+from lab.engines.sim import code_cache, compiler
 from lab.engines.sim.tables import FRAME_BYTES
-from lab.errors import LabError, RequestError, unknown
+from lab.errors import LabError, MachineLacks, RequestError, unknown
 from lab.isolation import python
 from lab.results.statistics import estimate, mean
 from lab.results.tables import text_table
@@ -235,6 +235,10 @@ def measure(clone: Path, only: str | None) -> Iterator[tuple[Case, list[Comparis
     cases = [each for each in CASES if only in (None, each.name)]
     if not cases:
         raise RequestError(f"bench --against: {unknown(only, [each.name for each in CASES])}")
+    if not code_cache.is_wanted():
+        raise MachineLacks(
+            "bench --against: without numba the simulator is interpreted. Try: ./run_lab.sh fast"
+        )
     program = htsim.program(clone)
     compiler.wait()
     for case in cases:
