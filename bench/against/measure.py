@@ -21,6 +21,7 @@ from typing import Any
 
 from bench.against import htsim, lab_side
 from lab.engines.sim import code_cache, compiler
+from lab.engines.sim.core import state as at
 from lab.engines.sim.tables import FRAME_BYTES
 from lab.errors import LabError, MachineLacks, RequestError, unknown
 from lab.isolation import python
@@ -107,7 +108,7 @@ def words(case: Case, acks: str) -> str:
     """Describe the network of a case, with its routes, as `replay.cpp` reads it."""
     scenario = lab_side.load(case.scenario, case.warm_up_s + case.measured_s, case.settings)
     lines: list[str] = []
-    numbers: dict[Any, int] = {}
+    numbers: dict[at.Hop, int] = {}
     with lab_side.opened(scenario) as engine:
         engine.run_until(STARTED_S)
         tables = engine.network.tables
@@ -195,7 +196,7 @@ class Comparison:
                 return f"not equal work: {value:.2f} x the {name}"
         return ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, float | None]:
         numbers = {name: value for name, value in vars(self).items() if name != "acks"}
         rounded = {
             name: value if value is None else float(f"{value:.4g}")
