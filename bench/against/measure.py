@@ -33,7 +33,7 @@ ROUNDS = 7
 TOLERANCE = 0.1  # of work, as a share
 LIMIT_S = 1200
 STARTED_S = 0.001  # simulated, until all routes are known
-LAB = "lab"
+SIDES = LAB, _ = "lab", "htsim"
 ACKS = {  # who acknowledges in htsim, and how; see replay.cpp
     "second": "every 2nd, own route",
     "each": "each, own route",
@@ -247,6 +247,10 @@ def measure(clone: Path, only: str | None) -> Iterator[tuple[Case, list[Comparis
         yield case, [compared(acks, [(each[LAB], each[acks]) for each in found]) for acks in ACKS]
 
 
+NOTE = (
+    "packets, hops: the lab's divided by htsim's. s: processor time after start and warm-up, which "
+    "take at most {lab:.1f} s in the lab and {htsim:.1f} s in htsim"
+)
 HEAD = (
     *("network", "ACKs in htsim", "packets", "hops", "lab s", "htsim s"),
     *("ratio", "95 %", "goal", ""),
@@ -254,7 +258,10 @@ HEAD = (
 
 
 def table(found: Sequence[tuple[Case, Sequence[Comparison]]]) -> str:
-    return text_table(HEAD, [_row(case, each) for case, several in found for each in several])
+    rows = [_row(case, each) for case, several in found for each in several]
+    every = [each for _, several in found for each in several]
+    ours, theirs = (max(getattr(each, f"{side}_start_s") for each in every) for side in SIDES)
+    return "\n".join([text_table(HEAD, rows), NOTE.format(lab=ours, htsim=theirs)])
 
 
 def _row(case: Case, each: Comparison) -> tuple[Any, ...]:
