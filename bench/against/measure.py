@@ -33,7 +33,7 @@ ROUNDS = 7
 TOLERANCE = 0.1  # of work, as a share
 LIMIT_S = 1200
 STARTED_S = 0.001  # simulated, until all routes are known
-SIDES = LAB, _ = "lab", "htsim"
+LAB, HTSIM = "lab", "htsim"
 ACKS = {  # who acknowledges in htsim, and how; see replay.cpp
     "second": "every 2nd, own route",
     "each": "each, own route",
@@ -260,7 +260,9 @@ HEAD = (
 def table(found: Sequence[tuple[Case, Sequence[Comparison]]]) -> str:
     rows = [_row(case, each) for case, several in found for each in several]
     every = [each for _, several in found for each in several]
-    ours, theirs = (max(getattr(each, f"{side}_start_s") for each in every) for side in SIDES)
+    ours, theirs = (
+        max(getattr(each, f"{side}_start_s") for each in every) for side in (LAB, HTSIM)
+    )
     return "\n".join([text_table(HEAD, rows), NOTE.format(lab=ours, htsim=theirs)])
 
 
