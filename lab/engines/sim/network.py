@@ -284,13 +284,6 @@ class Network:
         its connection, from 1."""
         return self.tables.subflows[key[0]][key[1] - 1]
 
-    def is_active(self, subflow: Subflow) -> bool:
-        """Return True if a TCP subflow is established and its connection has not yet transferred
-        its whole file."""
-        s = subflow.record
-        c = s.connection
-        return not c.is_datagrams and s.state == at.ESTABLISHED and c.done_ns == 0
-
     def route(self, subflow: Subflow, path: Path) -> None:
         """Route a subflow over `path`, which the controller requests. Packets in flight stay on the
         old path."""
