@@ -300,8 +300,8 @@ KINDS = Study(
 )
 
 OPENING_REMARKS = """\
-How long files take, from the first SYN to the last byte. A run has ten files of each size, one after
-the other; the value is their median. All runs are at rate scale 1.
+How long files take, from the first SYN to the last byte. A run has ten files of each size, one
+after the other; the value is their median. All runs are at rate scale 1.
 """
 FILES, SIZES_KB = 10, (1, 10, 100, 1000, 10_000)
 
