@@ -324,7 +324,8 @@ def _opening(
 
 def _path(rate_mbps: float, delay_ms: float, queue_packets: int = 50, loss: float = 0) -> str:
     lossy = f", loss: {loss:g}" if loss else ""
-    return f"{{rate_mbps: {rate_mbps:g}, delay_ms: {delay_ms:g}, queue_packets: {queue_packets}{lossy}}}"
+    queue = f"queue_packets: {queue_packets}"
+    return f"{{rate_mbps: {rate_mbps:g}, delay_ms: {delay_ms:g}, {queue}{lossy}}}"
 
 
 EQUAL = f"{_path(10, 20)}, {_path(10, 20)}"
