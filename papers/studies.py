@@ -97,11 +97,11 @@ class Study:
     source: str = ""
     remarks: str = ""
     engines: tuple[str, str] = ("mininet", "sim")
-    name: str = ""  # "": that of the scenario
+    own_name: str = ""  # "": that of the scenario
 
-    def __post_init__(self) -> None:
-        if not self.name:
-            object.__setattr__(self, "name", self.scenario)
+    @property
+    def name(self) -> str:
+        return self.own_name or self.scenario
 
 
 def is_evidence(result: Result) -> bool:
@@ -354,7 +354,7 @@ OPENING = Study(
         for n, kb in enumerate(SIZES_KB)
     ),
     remarks=OPENING_REMARKS,
-    name="completion",
+    own_name="completion",
 )
 
 STUDIES = (TESTBED, TWO_PATHS, KINDS, OPENING)
