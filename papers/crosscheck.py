@@ -74,7 +74,7 @@ class CrossCheck:
             }
             found = {key: [read(folder) for folder in each] for key, each in folders.items()}
             made_on = hosts((engine, each) for (engine, _), row in folders.items() for each in row)
-            sections[study.scenario] = section(study, found, self._made_by(study, made_on))
+            sections[study.name] = section(study, found, self._made_by(study, made_on))
         write_page(page, composed(read_page(page), sections))
         return True
 
@@ -85,7 +85,7 @@ class CrossCheck:
         """Return a sentence about how the runs were made: the command, the version of the lab, and
         the machines."""
         return (
-            f"Made by `./run_lab.sh crosscheck {study.scenario} --repeat {self.runs.repeat}` "
+            f"Made by `./run_lab.sh crosscheck {study.name} --repeat {self.runs.repeat}` "
             f"with version {lab.__version__} of the lab; {'; '.join(made_on)}."
         )
 
@@ -93,7 +93,7 @@ class CrossCheck:
 def _experiments(study: Study) -> list[Experiment]:
     return [
         Experiment(
-            f"{study.scenario}/{case.name}",
+            f"{study.name}/{case.name}",
             study.scenario,
             case.strategy,
             case.settings,
@@ -124,11 +124,11 @@ SECTION = re.compile(r"^(?=## )", re.MULTILINE)
 def chosen(names: Sequence[str]) -> tuple[Study, ...]:
     """Return the studies of the named scenarios. If `names` is empty, return all studies. Raise
     `RequestError` if a named scenario has no study."""
-    known = {study.scenario: study for study in STUDIES}
+    known = {study.name: study for study in STUDIES}
     for name in names:
         if name not in known:
             raise RequestError(f"crosscheck: study {unknown(name, known)}")
-    return tuple(study for study in STUDIES if not names or study.scenario in names)
+    return tuple(study for study in STUDIES if not names or study.name in names)
 
 
 def sections(text: str) -> dict[str, str]:
@@ -145,7 +145,7 @@ def composed(before: str, made: Mapping[str, str]) -> str:
     Sections have the order of the studies. Sections that belong to no study come last.
     """
     parts = sections(before) | dict(made)
-    order = [study.scenario for study in STUDIES if study.scenario in parts]
+    order = [study.name for study in STUDIES if study.name in parts]
     order += [title for title in parts if title not in order]
     return "\n\n".join([INTRODUCTION.strip(), *(parts[title] for title in order)]) + "\n"
 
@@ -153,7 +153,7 @@ def composed(before: str, made: Mapping[str, str]) -> str:
 def section(study: Study, found: Found, made_by: str) -> str:
     """Return the section of a study as Markdown. `made_by` is a sentence about how the runs were
     made."""
-    parts = [f"## {study.scenario}", f"{made_by}\n{_about(study, found)}", _table(study, found)]
+    parts = [f"## {study.name}", f"{made_by}\n{_about(study, found)}", _table(study, found)]
     if any(metric.goal_percent for metric in study.metrics):
         parts.append(_goals_met(study, found))
     if any(metric.paper for metric in study.metrics):

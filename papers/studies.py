@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+from statistics import median
 from typing import Any
 
 from lab.results import documents
@@ -45,7 +47,9 @@ class Metric:
     """A number in result.json that is compared between the engines. If `between_s` is set, the
     number is instead a mean over the samples of that time span (start and end in s).
 
-    - `path` leads to the number: keys joined by `.`; list entries are counted from 1.
+    - `path` leads to the number: keys joined by `.`; list entries are counted from 1. With
+      `median_of`, the number is the median of those that `path` leads to if each of `median_of`
+      replaces its `{}`.
     - `witness` is "independent" if the engines share nothing that determines the number, else
       "shared model".
     - `paper` has a paper's values by case, in any unit, because only their ratios are used.
@@ -61,12 +65,16 @@ class Metric:
     between_s: tuple[float, float] | None = None
     goal_percent: int | None = None
     cases: tuple[str, ...] = ()
+    median_of: Sequence[int] = ()
 
     def belongs_to(self, case: Case) -> bool:
         return not self.cases or case.name in self.cases
 
     def of(self, measured: Measured) -> float | None:
         """Return the value of this metric in a run. Return None if the run did not measure it."""
+        if self.median_of:
+            found = [documents.figure(measured.result, self.path.format(n)) for n in self.median_of]
+            return None if None in found else median(each for each in found if each is not None)
         if self.between_s is None:
             return documents.figure(measured.result, self.path)
         return documents.mean_between(measured.frames, self.path, *self.between_s)
@@ -89,6 +97,11 @@ class Study:
     source: str = ""
     remarks: str = ""
     engines: tuple[str, str] = ("mininet", "sim")
+    own_name: str = ""  # "": that of the scenario
+
+    @property
+    def name(self) -> str:
+        return self.own_name or self.scenario
 
 
 def is_evidence(result: Result) -> bool:
@@ -286,4 +299,62 @@ KINDS = Study(
     remarks=KINDS_REMARKS,
 )
 
-STUDIES = (TESTBED, TWO_PATHS, KINDS)
+OPENING_REMARKS = """\
+How long files take, from the first SYN to the last byte. A run has ten files of each size, one
+after the other; the value is their median. All runs are at rate scale 1.
+"""
+FILES, SIZES_KB = 10, (1, 10, 100, 1000, 10_000)
+
+
+def _opening(
+    name: str, paths: str, gaps_s: tuple[float, ...], *settings: str, direction: str = "down"
+) -> Case:
+    """A case with FILES files of each size; `gaps_s` are from the start of one to the next."""
+    sizes_kb = [size for size in SIZES_KB for _ in range(FILES)]
+    gaps = [gap for gap in gaps_s for _ in range(FILES)]
+    files = (
+        f"{{user: ue1, kind: file, direction: {direction}, "
+        f"volume_mb: {kb / 1000:g}, start_s: {start_s:g}}}"
+        for kb, start_s in zip(sizes_kb, accumulate(gaps[:-1], initial=0), strict=True)
+    )
+    topology = f"topology={{kind: parallel_paths, paths: [{paths}]}}"
+    traffic = f"traffic=[{', '.join(files)}]"
+    return Case(name, "none", ("rate_scale=1", topology, traffic, *settings), sum(gaps))
+
+
+def _path(rate_mbps: float, delay_ms: float, queue_packets: int = 50, loss: float = 0) -> str:
+    lossy = f", loss: {loss:g}" if loss else ""
+    queue = f"queue_packets: {queue_packets}"
+    return f"{{rate_mbps: {rate_mbps:g}, delay_ms: {delay_ms:g}, {queue}{lossy}}}"
+
+
+EQUAL = f"{_path(10, 20)}, {_path(10, 20)}"
+OPENING = Study(
+    "two_paths",
+    0,
+    (
+        _opening("equal", EQUAL, (1, 1, 1.5, 3, 8)),
+        _opening("plain TCP", EQUAL, (1, 1, 1.5, 3, 12), "multipath.server_enabled=false"),
+        _opening("upload", EQUAL, (1, 1, 1.5, 3, 8), direction="up"),
+        _opening("slow second path", f"{_path(20, 5)}, {_path(2, 75)}", (1, 1, 1.5, 3, 8)),
+        _opening("long second path", f"{_path(10, 10)}, {_path(10, 100)}", (1, 1, 1.5, 4, 10)),
+        _opening("long paths", f"{_path(20, 75, 200)}, {_path(20, 75, 200)}", (1, 1, 2, 4, 8)),
+        _opening("short queues", f"{_path(10, 20, 10)}, {_path(10, 20, 10)}", (1, 1, 1.5, 4, 12)),
+        _opening(
+            "loss", f"{_path(10, 10, 50, 0.01)}, {_path(10, 10, 50, 0.01)}", (1.5, 1.5, 2, 4, 12)
+        ),
+    ),
+    tuple(
+        Metric(
+            f"{kb} kB [s]",
+            "connections.{}.completion_s",
+            goal_percent=WAITING,
+            median_of=range(n * FILES + 1, (n + 1) * FILES + 1),
+        )
+        for n, kb in enumerate(SIZES_KB)
+    ),
+    remarks=OPENING_REMARKS,
+    own_name="completion",
+)
+
+STUDIES = (TESTBED, TWO_PATHS, KINDS, OPENING)

@@ -72,6 +72,51 @@ ALONE = {  # a limit helps nobody
     "seed": 3,
     "duration_s": 20,
 }
+AT_TIMES = {  # rates follow too late what such users leave and take
+    "name": "at_times",
+    "title": "Users with data only at times",
+    "topology": {
+        "kind": "shared_bottleneck",
+        "rate_mbps": 2.4,
+        "delay_ms": 6.6,
+        "queue_packets": 20,
+        "users": [{"id": "ue1", "subflows": 2}, {"id": "ue2"}, {"id": "ue3", "subflows": 3}],
+    },
+    "traffic": [
+        {"user": "ue1", "kind": "bulk"},
+        {"user": "ue2", "kind": "workload", "sizes": [[10, 0.5], [100, 1]], "rate_mbps": 0.6},
+        {"user": "ue3", "kind": "on_off", "rate_mbps": 2, "on_s": 2, "off_s": 3},
+    ],
+    "multipath": {"cc": "lia"},
+    "seed": 3,
+    "duration_s": 20,
+}
+SHORT_FLOWS = {  # a subflow that is backup helps nobody either: network 14 of seed 700
+    "name": "short_flows",
+    "title": "Short flows beside a bulk user on LTE",
+    "topology": {
+        "kind": "campus",
+        "users": [
+            {"id": "ue1", "near": "lte", "lte_mbps": 0.7},
+            {"id": "ue2", "near": "lte", "wifi_mbps": 0.74, "lte_mbps": 0.71},
+        ],
+        "multipath": ["ue2"],
+        "lte_delay_ms": 67,
+        "wired": [],
+        "tree_mbps": 2,
+        "tree_delay_ms": 3,
+    },
+    "traffic": [
+        {"user": "ue1", "kind": "bulk"},
+        {
+            **{"user": "ue2", "start_s": 2, "kind": "workload", "rate_mbps": 0.98},
+            "sizes": [[10, 0.5], [100, 0.9], [1000, 1]],
+        },
+    ],
+    "multipath": {"cc": "lia", "receive_buffer_kb": 1000},
+    "seed": 700,
+    "duration_s": 20,
+}
 
 
 @pytest.mark.parametrize(
@@ -79,8 +124,10 @@ ALONE = {  # a limit helps nobody
     [
         (SLOW_ON_LTE, EXPECTED),
         (ALONE, EXPECTED),
+        (AT_TIMES, EXPECTED),
+        (SHORT_FLOWS, EXPECTED),
     ],
-    ids=["slow on LTE", "alone"],
+    ids=["slow on LTE", "alone", "at times", "short flows"],
 )
 def test_the_improved_form_does_no_harm_here(network, form):
     found = Network(network).harm_of(form)

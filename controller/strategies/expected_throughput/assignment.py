@@ -75,7 +75,7 @@ class Assignment:
     `most_subflows` subflows of a connection get a path. A connection with at least `fairness` times
     the mean rate takes no capacity from others. If a connection differs from the observation, `why`
     has the reason for the change. With `rivals_only`, stations do not share the capacity of radio
-    channels, and connections without rivals may send at `FREE` times what their paths carry.
+    channels, and only connections are paced whose limits help others (`unpaced`).
     """
 
     graph: Graph
@@ -85,7 +85,8 @@ class Assignment:
     unassigned: tuple[str, ...]
     why: Mapping[str, str] = field(default_factory=dict)
     rivals_only: bool = False
-    free: tuple[str, ...] = ()  # connections without rivals
+    unpaced: frozenset[str] = frozenset()  # connections whose rates are not limits
+    alone: frozenset[str] = frozenset()  # those of them that have no rival
 
     def use(self, path: ArcPath) -> ArcUse:
         return (wired_use if self.rivals_only else arc_use)(self.graph, path)
@@ -271,7 +272,11 @@ class Assignment:
         )
 
     def with_max_min_rates(
-        self, present: Assignment, needs_bps: Mapping[str, float] = NO_NEEDS
+        self,
+        present: Assignment,
+        needs_bps: Mapping[str, float] = NO_NEEDS,
+        modest: Collection[str] = (),
+        at_times: Collection[str] = (),
     ) -> Assignment:
         """Return a copy in which all connections have max-min fair rates (module `max_min`).
 
@@ -281,8 +286,13 @@ class Assignment:
         A connection in `needs_bps` needs no more than this rate. The rates are then max-min fair
         over needs: others get what it leaves. Its own pacing rates are at least those that would be
         fair if all needed as much as they can get, so it can send more at once.
+
+        With `rivals_only`, a limit must help somebody, now. So these connections are not paced:
+        those without a rival, whose rate is then `FREE` times what their paths carry; those in
+        `modest`, which need less than their share; and all those with a rival in `at_times`,
+        because rates would follow too late what such a rival leaves and takes.
         """
-        from controller.strategies.expected_throughput.max_min import max_min_rates, without_rivals
+        from controller.strategies.expected_throughput.max_min import competing, max_min_rates
 
         paths, _ = self.paths_and_rates
         capacity_bps = self.graph.capacity_bps
@@ -294,9 +304,14 @@ class Assignment:
         )
         if needing:
             given = max_min_rates(*_limited(capacity_bps, paths, needing), now)
-        free = tuple(without_rivals(capacity_bps, paths)) if self.rivals_only else ()
-        for name in free:
+        groups = competing(capacity_bps, paths) if self.rivals_only else []
+        alone = {names[0] for names in groups if len(names) == 1}
+        for name in alone:
             fair[name] = tuple(FREE * most_on(self.graph, path) for path in paths[name])
+        unpaced = set(modest) & paths.keys() if groups else set[str]()
+        for names in groups:
+            if len(names) == 1 or not set(names).isdisjoint(at_times):
+                unpaced |= set(names)
         found = {
             name: self._with_rates(name, given[name], _share(fair[name], given[name], now[name]))
             for name in paths
@@ -310,7 +325,8 @@ class Assignment:
         return replace(
             self,
             connections={**self.connections, **found},
-            free=free,
+            unpaced=frozenset(unpaced),
+            alone=frozenset(alone),
             why={**dict.fromkeys(changed, why), **self.why},
         )
 

@@ -87,9 +87,9 @@ def max_min_rates(capacity_bps: Sequence[float], paths: Paths, present: Shares) 
     return rates
 
 
-def without_rivals(capacity_bps: Sequence[float], paths: Paths) -> list[str]:
-    """Return the connections that share no scarce arc with another one."""
-    return [names[0] for names, _ in _groups(capacity_bps, paths) if len(names) == 1]
+def competing(capacity_bps: Sequence[float], paths: Paths) -> list[list[str]]:
+    """Divide the connections into those that share scarce arcs, directly or through others."""
+    return [names for names, _ in _groups(capacity_bps, paths)]
 
 
 def _groups(capacity_bps: Sequence[float], paths: Paths) -> Iterator[tuple[list[str], _Group]]:

@@ -18,8 +18,8 @@ Source: S-MPTCP, sections III to V. As soon as a subflow opens or closes, and ev
    connection does not use of its fair rate (module `demand`). Its pacing rate stays the fair one,
    so pacing rates together can exceed a link's capacity by what was given to others.
    With `pacing: rivals`, stations have no rates for radio channels: a channel divides its air
-   itself, and equal rates would give most of it to the slowest station. A connection that shares no
-   scarce link is not paced, because a limit would help nobody (`Unlimited`).
+   itself, and equal rates would give most of it to the slowest station. Only connections are paced
+   whose limits help others now (`Assignment.with_max_min_rates`, `Unlimited`).
 6) Each difference from the observation becomes a command. A subflow with a rate of 0 becomes
    backup, unless all others of its connection are backup. No command overloads a link by what
    connections need (function `decisions`).
@@ -463,7 +463,7 @@ class ExpectedThroughput(Strategy):
     def decide(self, observation: Observation) -> list[Decision]:
         if not observation.arcs:  # the network is not known yet
             return []
-        needs_bps = self._needs_bps(observation)
+        needs_bps = self._needs_bps(self._unlimited.seen(observation, with_rivals=True))
         observation = self._unlimited.seen(observation)
         graph = build_graph(observation.arcs)
         waiting = self._arrivals.waiting(graph, observation, self.params.max_subflows)  # 0
@@ -482,9 +482,11 @@ class ExpectedThroughput(Strategy):
                 draft = draft.with_new_paths(name, f"a link of {_user(draft, name)} is overloaded")
         draft = self._with_better_paths(draft)  # 3
         if self.params.allocation == "max_min":
-            after = draft.with_max_min_rates(before, needs_bps)
+            after = draft.with_max_min_rates(
+                before, needs_bps, self._demands.modest, self._demands.at_times
+            )
             found = decisions(before, after, observation.rate_scale, SMALLEST_MAX_MIN_RAISE)
-            return self._unlimited.commands(after, found)
+            return self._unlimited.commands(after, found, observation.rate_scale)
         for name in list(draft.with_free_capacity()):  # 4
             why = f"capacity is free for {_user(draft, name)}"
             draft = draft.better_of(draft.with_new_rates(name, why))
@@ -552,47 +554,79 @@ class ExpectedThroughput(Strategy):
 
 
 class Unlimited:
-    """Removes the pacing of connections without rivals (`pacing: rivals`).
+    """Removes the pacing of connections whose limit helps nobody (`Assignment.unpaced`).
 
-    For the rest of the strategy, their subflows have a pacing rate that limits nothing; it is
-    stored here. A restarted controller chooses their paths once more.
+    For the rest of the strategy, their subflows have a pacing rate, which is stored here. A
+    restarted controller chooses their paths once more.
     """
 
     def __init__(self) -> None:
         self._rates_bps: dict[SubflowKey, int] = {}
-        self._paced: frozenset[SubflowKey] = frozenset()  # in the network
+        self._with_rivals: frozenset[SubflowKey] = frozenset()
+        self._paced: dict[SubflowKey, int] = {}  # in the network
 
-    def seen(self, observation: Observation) -> Observation:
-        paced = (each.key for each in observation.subflows if each.expected_bps is not None)
-        self._paced = frozenset(paced)
+    def seen(self, observation: Observation, with_rivals: bool = False) -> Observation:
+        """Return the observation with the stored rates, or with only those of connections that have
+        rivals: their rates show whether they need their share."""
+        shown = self._with_rivals if with_rivals else self._rates_bps.keys()
+        self._paced = {
+            each.key: each.expected_bps
+            for each in observation.subflows
+            if each.expected_bps is not None
+        }
         subflows = tuple(
             replace(each, expected_bps=self._rates_bps[each.key])
-            if each.key in self._rates_bps and each.key not in self._paced and not each.backup
+            if each.key in shown and each.key not in self._paced and not each.backup
             else each
             for each in observation.subflows
         )
         return replace(observation, subflows=subflows)
 
-    def commands(self, after: Assignment, found: Iterable[Decision]) -> list[Decision]:
-        connections = [after.connections[name] for name in after.free]
-        self._rates_bps = {
-            each.key: rate
-            for connection in connections
-            for each, rate in zip(
-                connection.subflows, _pacing(connection, SMALLEST_MAX_MIN_RAISE), strict=True
-            )
-            if rate is not None
-        }
-        return [kept for each in found for kept in self._without_rate(each)]
+    def commands(
+        self, after: Assignment, found: Iterable[Decision], rate_scale: float
+    ) -> list[Decision]:
+        before = self._rates_bps
+        self._rates_bps, rates_bps, backups = {}, dict[SubflowKey, int](), set[SubflowKey]()
+        with_rivals = set[SubflowKey]()
+        for name, connection in after.connections.items():
+            paced = _pacing(connection, SMALLEST_MAX_MIN_RAISE)
+            for each, path, rate in zip(connection.subflows, connection.paths, paced, strict=True):
+                if name not in after.unpaced and rate is not None:
+                    rates_bps[each.key] = rate
+                if name in after.unpaced and path is not None:
+                    self._rates_bps[each.key] = effective_floor_bps(rate or 0)
+                    with_rivals |= set() if name in after.alone else {each.key}
+                    backups |= {each.key} if each.backup else set()
+        self._with_rivals = frozenset(with_rivals)
+        kept = [each for each in found if not self._is_no_limit(each)]
+        limits = {each.command.subflow for each in kept if isinstance(each.command, Expect)}
+        begins = (before.keys() & rates_bps.keys()) - self._paced.keys() - limits
+        ends = self._paced.keys() & self._rates_bps.keys()
+        return [
+            *kept,
+            *(_end(key, self._paced[key], rate_scale) for key in sorted(ends)),
+            *(_normal(key) for key in sorted(backups)),
+            *(_begin(key, rates_bps[key], rate_scale) for key in sorted(begins)),
+        ]
 
-    def _without_rate(self, decision: Decision) -> list[Decision]:
+    def _is_no_limit(self, decision: Decision) -> bool:
         command = decision.command
-        if not isinstance(command, Expect) or command.subflow not in self._rates_bps:
-            return [decision]
-        if command.subflow not in self._paced:
-            return []
-        text = "it shares no scarce link with others: not paced"
-        return [replace(decision, reason=text, command=replace(command, rate_bps=None))]
+        return isinstance(command, Expect | SetBackup) and command.subflow in self._rates_bps
+
+
+def _end(key: SubflowKey, rate_bps: int, rate_scale: float) -> Decision:
+    text = f"a limit of {rate_text(rate_bps, rate_scale)} helps nobody now: not paced"
+    return Decision(subflow_name(key), text, Expect(key, None))
+
+
+def _begin(key: SubflowKey, rate_bps: int, rate_scale: float) -> Decision:
+    text = f"a limit of {rate_text(rate_bps, rate_scale)} helps others"
+    return Decision(subflow_name(key), text, Expect(key, rate_bps))
+
+
+def _normal(key: SubflowKey) -> Decision:
+    text = f"its connection is not paced: subflow {key[1]} is backup no longer"
+    return Decision(subflow_name(key), text, SetBackup(key, False))
 
 
 def _without(observation: Observation, connections: Container[str]) -> Observation:

@@ -10,7 +10,7 @@ The packet simulation stops for three reasons:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from controller.command import Command, Expect, Route, SetBackup, Throttle, Unth
 from controller.control import Control, Step
 from controller.observation import SubflowKey, Tiers
 from lab import congestion
-from lab.engines.sim import compiler, user_laws
+from lab.engines.sim import compiler, routes, user_laws
 from lab.engines.sim.cells import Cells
 from lab.engines.sim.clients import Clients
 from lab.engines.sim.connections import Connection, Connections, SubflowCounters, rate_mbps
@@ -68,6 +68,11 @@ from lab.scenario.targets import Change
 
 Logged = tuple[tuple[str, ...], bool, int | None]  # path, backup flag, expected rate in bit/s
 RecordEvent = Callable[..., None]  # kind, then the fields of an event
+
+
+def _logged(subflow: routes.Subflow) -> Logged:
+    s = subflow.record
+    return subflow.path, bool(s.backup), s.expected_bps or None
 
 
 class SimController:
@@ -139,18 +144,17 @@ class SimController:
         users = [user for user in here if self.tiers.get((user, ap), 1) == 1]
         self.wireless.set_meter(ap, users, self._tier1_demands_bps[ap], at.DEMAND_METER)
 
-    def _update_subflows(self, active: Collection[SubflowKey]) -> None:
+    def _update_subflows(self, active: Mapping[SubflowKey, routes.Subflow]) -> None:
         """Record each active subflow that is new, or whose path, backup flag or expected rate has
         changed.
 
         If a subflow is new or has ended, wake the controller. A strategy that reacts to such a
         change then decides now and not at the end of its period.
         """
-        known: dict[SubflowKey, Logged] = {}
-        for key in sorted(active):
-            subflow = self.observer.subflow(key, self.tiers)
-            known[key] = (subflow.path, subflow.backup, subflow.expected_bps)
-            if self._known.get(key) != known[key]:
+        known = {key: _logged(active[key]) for key in sorted(active)}
+        for key, logged in known.items():
+            if self._known.get(key) != logged:
+                subflow = self.observer.subflow(key, self.tiers)
                 line = decision_log.subflow_line(subflow, self.control.rate_scale)
                 self.record(line.pop("kind"), **line)
         if self._known.keys() != known.keys():

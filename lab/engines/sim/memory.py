@@ -103,6 +103,7 @@ def _fields(kinds: dict[str, str]) -> list[tuple[str, Any]]:
 def _row(name: str, record: type) -> type[Row]:
     """Return the class of the rows of a record."""
     kinds = record.__annotations__
+    assert not [field for field in kinds if hasattr(Row, field)], f"{name}: a name of Row"
     references = {
         field: _reference(field, kind) for field, kind in kinds.items() if kind not in NUMBERS
     }

@@ -15,6 +15,7 @@ from controller.paths import Path
 from controller.units import STOPPED_BPS
 from lab.engines.sim import compiled
 from lab.engines.sim.core import (
+    announcements,
     application,
     changed_links,
     changed_queues,
@@ -172,8 +173,17 @@ class Network:
                 subflow.record.state = at.CLOSED
                 self._closed[shut[0]].append((flow, subflow))
         if c.state == at.OPENING:
+            c.addresses_due = self._addresses_due(subflows)
             handshake.begin(self.w, subflows[0].record, self.now_ns)
         self.set_demand(flow, flow.rate_bps)
+
+    def _addresses_due(self, subflows: list[Subflow]) -> int:
+        """Return the addresses that the server of a connection announces, as bits."""
+        return sum(
+            1 << number
+            for each in self.tables.wiring.of(subflows[0].ends.server.node)
+            if self._opens(each) and (number := self.tables.announced(each))
+        )
 
     def _make_room(self) -> None:
         if self.w.heap_count + event_loop.NEW_PER_EVENT > self.w.heap_size:
@@ -273,13 +283,6 @@ class Network:
         """Return the subflow with this key. The key is a flow id and the number of the subflow in
         its connection, from 1."""
         return self.tables.subflows[key[0]][key[1] - 1]
-
-    def is_active(self, subflow: Subflow) -> bool:
-        """Return True if a TCP subflow is established and its connection has not yet transferred
-        its whole file."""
-        s = subflow.record
-        c = s.connection
-        return not c.is_datagrams and s.state == at.ESTABLISHED and c.done_ns == 0
 
     def route(self, subflow: Subflow, path: Path) -> None:
         """Route a subflow over `path`, which the controller requests. Packets in flight stay on the
@@ -493,7 +496,7 @@ class Network:
                 self._closed[shut[0]].append((flow, old))
             else:
                 joined.append((flow, old))
-        return [(flow, self._join(flow, old)) for flow, old in joined]
+        return [(flow, self._join(interface, flow, old)) for flow, old in joined]
 
     def _is_known(self, flow: Flow, old: Subflow) -> bool:
         tables = self.tables
@@ -547,12 +550,16 @@ class Network:
             events.schedule(self.w, self.now_ns + heard_ns, s.removal)
         return bool(rtts_ns)
 
-    def _join(self, flow: Flow, old: Subflow) -> Subflow:
+    def _join(self, interface: Interface, flow: Flow, old: Subflow) -> Subflow:
+        """Open a subflow anew, because `interface` is back. That of a server is announced first."""
         self._make_room()
         new = self.tables.add_join(flow, old)
         self._mark(new)
         self._set_path(new)
-        if self.tables.subflows[flow.id][0].record.client == at.CONFIRMED:
+        s = new.record
+        if s.announced and interface == new.ends.server:
+            announcements.announce(self.w, s.connection, s.announced, self.now_ns)
+        elif self.tables.subflows[flow.id][0].record.client == at.CONFIRMED:
             handshake.begin(self.w, new.record, self.now_ns)  # else it begins with the others
         return new
 

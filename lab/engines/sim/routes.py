@@ -67,6 +67,9 @@ class Routes:
         direction]` is the hop of a radio channel, where `direction` is "down" or "up". All links
         are up at the start."""
         self._wiring, self._links, self._stations = wiring, links, stations
+        self._trunks: dict[frozenset[str], list[Trunk]] = {}  # by the switches at the ends
+        for each in wiring.trunks:
+            self._trunks.setdefault(frozenset((each.a, each.b)), []).append(each)
         self._broken: set[str] = set()
         self._shortest: dict[tuple[str, str], list[Path]] = {}  # while no link changes
 
@@ -131,7 +134,7 @@ class Routes:
     def _trunk(self, here: str, there: str) -> Trunk:
         """Return the link between two switches. If there are several, return the first that is up,
         or simply the first if all are down."""
-        found = [each for each in self._wiring.trunks if {each.a, each.b} == {here, there}]
+        found = self._trunks[frozenset((here, there))]
         return next((each for each in found if each.link not in self._broken), found[0])
 
     def _neighbours(self, broken: Container[str]) -> dict[str, set[str]]:

@@ -16,11 +16,12 @@ from lab.engines.sim.routes import DOWN, UP, Ends, Subflow
 from lab.radio import dcf, lte, wifi
 from lab.radio.cell import Cell, Station, Towards
 from lab.scenario.flows import Flow
+from lab.scenario.interfaces import role_of
 from lab.scenario.schema import Multipath
 from lab.scenario.subflows import Planned, of_call, planned
 from lab.topologies.bursts import Bursts
 from lab.topologies.queues import FIFO, Discipline, red
-from lab.topologies.topology import Link, Topology, Wiring, link_delay_ns, wire
+from lab.topologies.topology import Interface, Link, Topology, Wiring, link_delay_ns, wire
 
 FRAME_BYTES = 1514  # a full Ethernet frame
 TCP_PAYLOAD_BYTES = 1448  # of a full frame, with time stamps (RFC 7323)
@@ -372,9 +373,9 @@ class Tables:
             reinject_queue=self.make.ints(ring),
             **self._settings(),
         )
-        c.app, c.push, c.reinject_timer, c.ask_timer = (
+        c.app, c.push, c.reinject_timer, c.ask_timer, c.address_timer = (
             self.make.one(at.Event, kind=kind, connection=c)
-            for kind in (at.APP_DUE, at.PUSH, at.REINJECT_DUE, at.ASK_DUE)
+            for kind in (at.APP_DUE, at.PUSH, at.REINJECT_DUE, at.ASK_DUE, at.ADDRESS_DUE)
         )
         if flow.client or flow.call:
             self.applications.append(flow)
@@ -439,6 +440,12 @@ class Tables:
             "is_ecn": int(self.multipath.ecn),
         }
 
+    def announced(self, server: Interface) -> int:
+        """Return the number of a server's interface if the server announces its address, else 0."""
+        if role_of(self.multipath, server, "none") == "none":
+            return 0
+        return self.wiring.of(server.node).index(server)
+
     def _receive_window(self, payload_bytes: int) -> int:
         """Return how many segments the receive buffer holds, between 2 and LARGEST_WINDOW. Each
         segment has `payload_bytes` of payload.
@@ -471,7 +478,7 @@ class Tables:
             ends.server.address, ends.address, protocol, SERVER_PORT, flow.port
         )
         s = c.subflows[n]
-        s.number, s.connection = n, c
+        s.number, s.connection, s.announced = n, c, self.announced(ends.server)
         s.cwnd, s.ssthresh, s.growth_divisor = sender.INITIAL_WINDOW, NO_THRESHOLD, 1.0
         s.data_route = s.ack_route = self.w.end
         s.law, s.bbr = self.make.one(at.LawState), self.make.one(at.Bbr)

@@ -35,14 +35,19 @@ def subflow(connection, rate_bps, expected_bps=2_000_000, number=1):
 
 
 def needs(*rounds, apart_s=1.0):
-    """What connections need after observations that are `apart_s` apart. The clock does not begin
-    at 0, and the first observation ends no window."""
+    """What connections need after observations that are `apart_s` apart."""
+    return measured(*rounds, apart_s=apart_s).needs_bps
+
+
+def measured(*rounds, apart_s=1.0):
+    """The demands after observations that are `apart_s` apart. The clock does not begin at 0, and
+    the first observation ends no window."""
     demands = Demands()
     for n, subflows in enumerate([rounds[0], *rounds]):
         demands.observe(
             Observation(round((900 + n * apart_s) * NS_PER_S), subflows=tuple(subflows))
         )
-    return demands.needs_bps
+    return demands
 
 
 @given(st.integers(0, 1_700_000))
@@ -64,15 +69,43 @@ def test_need_returns_with_the_first_window_in_which_the_rate_is_used():
     assert "a" in needs(idle, busy, idle)
 
 
+def test_who_needs_less_in_three_windows_in_a_row_is_modest():
+    low, high = [subflow("a", 900_000)], [subflow("a", 1_950_000)]
+    assert measured(low, low).modest == set()
+    assert measured(low, low, low).modest == {"a"}
+    assert measured(low, low, high, low, low).modest == set()
+
+
+@pytest.mark.parametrize("silent_bps", [0, 200_000])
+def test_a_user_who_falls_silent_has_data_at_times_for_ten_seconds(silent_bps):
+    busy, silent = [subflow("a", 1_500_000)], [subflow("a", silent_bps)]
+    assert measured(*[busy] * 4).at_times == set()
+    assert measured(*[busy] * 4, silent).at_times == {"a"}
+    assert measured(*[busy] * 4, silent, *[busy] * 9).at_times == {"a"}
+    assert measured(*[busy] * 4, silent, *[busy] * 10).at_times == set()
+
+
+def test_a_user_of_new_connections_has_data_at_times():
+    old = subflow("a", 1_990_000)
+    fresh = replace(old, connection="b")  # of the same user
+    assert measured(*[[old]] * 3).at_times == set()
+    assert measured(*[[old]] * 3, [old, fresh]).at_times == {"a", "b"}
+    assert measured(*[[old]] * 3, *[[old, fresh]] * 4).at_times == set()
+
+
+def test_little_traffic_all_the_time_is_not_silence():
+    assert measured(*[[subflow("a", 60_000)]] * 5).at_times == set()
+
+
 class Rounding(Confirming):
-    """Hosts that send what they may, or `sent_bps` by user, and that do not see a change of a rate
-    by less than one byte a second."""
+    """Hosts that send what they may, 20 Mb/s on each subflow that is not paced, or `sent_bps` by
+    user. They do not see a change of a rate by less than one byte a second."""
 
     sent_bps: dict[str, int] = {}
 
     def observation(self):
         for key, each in self.subflows.items():
-            most = each.expected_bps or 0
+            most = 20_000_000 if each.expected_bps is None else each.expected_bps
             rate = min(most, self.sent_bps.get(each.user, most))
             self.subflows[key] = replace(each, rate_bps=rate)
         return super().observation()
@@ -90,7 +123,7 @@ class Rounding(Confirming):
 @settings(max_examples=25, deadline=None)
 def test_steady_needs_end_in_no_more_commands(middle_bps, one_more):
     """Links of any rate, ue2 and perhaps ue3 hardly send. After some steps all is settled, and ue1
-    has what ue2 leaves."""
+    may send what ue2 leaves."""
     middle = [rate / 1e6 for rate in middle_bps]
     topology = pooling.build(pooling.Params(middle_mbps=middle, outer_mbps=40))
     network = Rounding(topology, FORM(FORM.Params()))
@@ -102,7 +135,60 @@ def test_steady_needs_end_in_no_more_commands(middle_bps, one_more):
     for _ in range(3):
         network.now_s += 1
         assert network.step() == []
-    assert sum(network.mbps("ue1")) == pytest.approx(sum(middle[:2]), rel=0.03)
+    limits = [each.expected_bps for each in network.subflows.values() if each.user == "ue1"]
+    if None not in limits:
+        assert sum(limits) / 1e6 == pytest.approx(sum(middle[:2]), rel=0.03)
+
+
+def beside(sent_bps, users=("ue1", "ue2", "ue3"), seconds=8):
+    """A chain of three users on four links of 9 Mb/s, of whom some send `sent_bps`, after some
+    steps."""
+    network = Rounding(pooling.build(pooling.Params()), FORM(FORM.Params()))
+    network.sent_bps = sent_bps
+    network.open(*users)
+    for _ in range(seconds):
+        network.now_s += 1
+        network.step()
+    return network
+
+
+def limits(network, user):
+    return [each.expected_bps for each in network.of(user)]
+
+
+def test_rivals_with_data_all_the_time_are_limited():
+    network = beside({})
+    assert all(None not in limits(network, user) for user in ("ue1", "ue2", "ue3"))
+    assert network.overload() <= 1.000001
+
+
+def test_nobody_is_limited_while_a_rival_is_new():
+    network = beside({}, seconds=2)
+    assert {each.expected_bps for each in network.subflows.values()} == {None}
+
+
+def test_who_needs_less_is_not_limited_and_others_are():
+    network = beside({"ue2": 400_000})
+    assert limits(network, "ue2") == [None, None]
+    assert None not in limits(network, "ue1")
+
+
+def test_all_limits_end_and_backups_with_them_when_a_rival_falls_silent():
+    network = beside({})
+    for key, each in network.subflows.items():
+        if key == ("ue1-1", 2):
+            network.subflows[key] = replace(each, backup=True, expected_bps=None)
+    network.sent_bps = {"ue2": 0}
+    for _ in range(2):
+        network.now_s += 1
+        network.step()
+    assert {each.expected_bps for each in network.subflows.values()} == {None}
+    assert not any(each.backup for each in network.subflows.values())
+    network.sent_bps = {}
+    for _ in range(12):
+        network.now_s += 1
+        network.step()
+    assert all(None not in limits(network, user) for user in ("ue1", "ue2", "ue3"))
 
 
 def test_what_was_not_measured_and_what_has_ended_is_not_limited():

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lab.engines.sim import compiled
 from lab.engines.sim.engine import SimEngine
 from lab.scenario import loading as scenario
 from lab.scenario.loading import Overrides
@@ -119,3 +120,11 @@ def simulated() -> Callable[..., Simulation]:
         return Simulation(scenario.load(name, Overrides(strategy=strategy, settings=settings)))
 
     return make
+
+
+@pytest.fixture
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the core as Python, so that a test can replace its functions."""
+    if compiled.is_fast():
+        compiled.slow_down()
+    monkeypatch.setattr(compiled, "speed_up_if_possible", lambda: None)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lab.engines import registry
+from lab.engines.sim.core import policer
 from lab.engines.sim.core.laws import bbr
 from lab.run.engine import Options
 from lab.run.recorder import Recorder
@@ -92,3 +93,54 @@ def test_beside_cubic_bbr_wins_in_a_shallow_queue_and_loses_in_a_deep_one(seed, 
     assert bbr_mbps > 2 * cubic_mbps
     bbr_mbps, cubic_mbps = rates_mbps(tmp_path / "deep", ["bbr", "cubic"], 165, seed)
     assert bbr_mbps < cubic_mbps
+
+
+def watched(s, rounds, delivered, lost, now_ns):
+    """Let `rounds` round trips pass, the last of which ends with a loss, at time `now_ns`."""
+    for _ in range(rounds):
+        s.bbr.starts_round = 1
+        policer.watch(s, False, False)
+    s.bbr.starts_round = 0
+    s.delivery.delivered += delivered
+    s.delivery.delivered_ns = now_ns
+    s.segments_lost += lost
+    policer.watch(s, True, False)
+
+
+@pytest.fixture
+def watching(alone):
+    """A subflow that has just seen its first loss, at 20 s."""
+    s, _ = alone
+    policer.forget(s)
+    s.delivery.delivered_ns = 20 * SECOND
+    policer.watch(s, True, False)
+    return s
+
+
+def test_two_intervals_with_a_fifth_lost_show_a_policer(watching):
+    s = watching
+    watched(s, 4, 400, 100, 21 * SECOND)
+    assert (s.bbr.is_policed, s.bbr.policed_rate) == (0, 400)
+    watched(s, 5, 440, 100, 22 * SECOND)
+    assert (s.bbr.is_policed, s.bbr.policed_rate) == (1, 420)
+    s.bbr.starts_round = 1
+    assert [policer.is_held_long_enough(s) for _ in range(48)] == [False] * 47 + [True]
+
+
+@pytest.mark.parametrize(
+    ("rounds", "delivered", "lost"),
+    [(3, 440, 100), (5, 440, 80), (5, 500, 120), (17, 440, 100)],
+    ids=["too short", "too few lost", "another rate", "too long"],
+)
+def test_other_losses_show_no_policer(watching, rounds, delivered, lost):
+    s = watching
+    watched(s, 4, 400, 100, 21 * SECOND)
+    watched(s, rounds, delivered, lost, 22 * SECOND)
+    assert s.bbr.is_policed == 0
+
+
+def test_an_interval_ends_when_the_application_has_nothing_to_send(watching):
+    s = watching
+    watched(s, 4, 400, 100, 21 * SECOND)
+    policer.watch(s, True, True)
+    assert (s.bbr.policed_rate, s.bbr.is_watching) == (0, 0)

@@ -6,12 +6,13 @@ from itertools import pairwise
 
 import pytest
 
-from lab.engines.sim.core import handshake, links
+from lab.engines.sim.core import handshake
 from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
 
+from .losses import lose
 from .networks import MS, SECOND, chain, started
 from .rows import places
 
@@ -24,19 +25,6 @@ KINDS |= {"confirmation": at.CONFIRMATION, "segment": at.SEGMENT}
 def completion_s(simulation, seconds=10.0):
     simulation.run(seconds)
     return [each["completion_s"] for each in simulation.report()["connections"]]
-
-
-def lose(monkeypatch, lost):
-    """Lose the packets for which `lost(packet)` is true. The core must be interpreted."""
-    admits = links.admits
-
-    def admits_or_loses(w, h, p):
-        if not lost(p):
-            return admits(w, h, p)
-        links.drop(w, h, p)
-        return False
-
-    monkeypatch.setattr(links, "admits", admits_or_loses)
 
 
 @pytest.fixture
@@ -61,15 +49,6 @@ def opened(monkeypatch, interpreted):
         return (c.done_ns - c.started_ns) / SECOND if c.done_ns else None
 
     return run
-
-
-@pytest.fixture
-def interpreted(monkeypatch):
-    from lab.engines.sim import compiled
-
-    if compiled.is_fast():
-        compiled.slow_down()
-    monkeypatch.setattr(compiled, "speed_up_if_possible", lambda: None)
 
 
 # --- how long it takes

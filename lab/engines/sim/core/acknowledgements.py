@@ -224,11 +224,11 @@ def on_timeout(w: World, s: Subflow, now_ns: int) -> None:
     elif s.mode != at.TIMED_OUT:
         s.sent_before_timeout = 0
     s.cwnd = congestion.LOSS_WINDOW
-    dispatch.on_timeout(s)
     for seq in range(s.snd_una, s.snd_nxt):
         slot = segment(s, seq)
         if slot.state == at.IN_FLIGHT:
             mark_lost(s, slot)
+    dispatch.on_timeout(s)
     s.lost_hint = s.snd_una
     s.loss_scanned = s.transmissions
     s.mode, s.probe_end = at.TIMED_OUT, 0

@@ -4,6 +4,7 @@ time jumps from one event to the next."""
 from __future__ import annotations
 
 from lab.engines.sim.core import (
+    announcements,
     application,
     dcf,
     events,
@@ -48,6 +49,8 @@ def handle(w: World, e: Event, now_ns: int) -> Packet:
         handshake.on_client_due(w, e.subflow, now_ns)
     elif kind == at.ASK_DUE:
         exchanges.on_ask_due(w, e.connection, now_ns)
+    elif kind == at.ADDRESS_DUE:
+        announcements.on_address_due(w, e.connection, now_ns)
     elif kind == at.SERVER_DUE:
         handshake.on_server_due(w, e.subflow, now_ns)
     elif may_send(w, e, kind, now_ns):

@@ -9,7 +9,8 @@ The client is the user, the server is the server, whoever sends the data. The fi
     server: data may be sent when the third ACK has arrived or, of a download, the request
 
 A further subflow (MP_JOIN) is opened when the client has heard the server once more on the first
-one (Linux, check_fully_established), so the first data waits for no further subflow:
+one (Linux, check_fully_established), so the first data waits for no further subflow. Those to an
+address of the server that the client does not know wait until it is announced (`announcements`):
 
     client: SYN                                server: SYN/ACK
     client: third ACK, repeated until it is    server: fourth ACK. The server may send data now
@@ -23,10 +24,17 @@ routes, queues and channels as other packets.
 
 from __future__ import annotations
 
-from lab.engines.sim.core import application, congestion, events, links, round_trips
+from lab.engines.sim.core import (
+    announcements,
+    application,
+    congestion,
+    events,
+    links,
+    round_trips,
+)
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import jit
-from lab.engines.sim.core.state import Packet, Subflow, World
+from lab.engines.sim.core.state import Connection, Packet, Subflow, World
 
 FIRST_RTO_NS = 1_000_000_000  # RFC 6298, (2.1)
 RTO_MAX_NS = 120_000_000_000  # Linux, TCP_RTO_MAX
@@ -160,17 +168,36 @@ def on_syn_ack(w: World, s: Subflow, p: Packet, now_ns: int) -> None:
 
 @jit
 def confirm(w: World, s: Subflow, now_ns: int) -> None:
-    """Note that the client has heard the server after the handshake of subflow `s`. If `s` is the
-    first one, open the others, except those whose address was removed."""
+    """Note that the client has heard the server after the handshake of subflow `s`."""
     s.client = at.CONFIRMED
     s.client_timer.expires_ns = 0
     c = s.connection
     if s.number == 0:
-        for k in range(1, c.count):
-            if c.subflows[k].state == at.IDLE:
-                begin(w, c.subflows[k], now_ns)
+        open_others(w, c, now_ns)
     elif s.state == at.OPENING and c.is_upload == 1:
         establish(w, s, now_ns)
+
+
+@jit
+def open_others(w: World, c: Connection, now_ns: int) -> None:
+    """Open the further subflows to addresses that the client knows and that were not removed."""
+    for k in range(1, c.count):
+        s = c.subflows[k]
+        is_known = s.announced == 0 or c.addresses_heard >> s.announced & 1 == 1
+        if s.state == at.IDLE and is_known:
+            begin(w, s, now_ns)
+
+
+@jit
+def on_announcement(w: World, s: Subflow, number: int, now_ns: int) -> None:
+    """Handle the announcement of an address at the client of subflow `s`."""
+    c = s.connection
+    c.addresses_heard |= 1 << number
+    announcements.send(w, s, at.ADD_ADDR_ECHO, number, now_ns)
+    if s.client == at.ANSWERED:
+        confirm(w, s, now_ns)
+    if c.subflows[0].client == at.CONFIRMED:
+        open_others(w, c, now_ns)
 
 
 # --- the server
@@ -226,6 +253,8 @@ def on_third_ack(w: World, s: Subflow, p: Packet, now_ns: int) -> None:
         establish(w, s, now_ns)
     if s.number > 0 or (p.kind == at.REQUEST and s.snd_una == 0):
         send(w, s, at.CONFIRMATION, now_ns)
+    if s.connection.addresses_due > 0:
+        announcements.begin(w, s.connection, now_ns)
 
 
 # --- both
@@ -244,13 +273,15 @@ def hear(w: World, s: Subflow, kind: int, now_ns: int) -> None:
     at_client = (kind == at.SEGMENT) == (s.connection.is_upload == 0)
     if not at_client:
         accept(s)
+        if s.connection.addresses_due > 0:
+            announcements.begin(w, s.connection, now_ns)
     elif s.client == at.ANSWERED:
         confirm(w, s, now_ns)
 
 
 @jit
 def receive(w: World, p: Packet, now_ns: int) -> None:
-    """Receive packet `p` of a handshake at the end of its route, and free it."""
+    """Receive packet `p`, of a handshake or announcement, at the end of its route, and free it."""
     s, kind = p.subflow, p.kind
     if not is_over(s):
         if kind == at.SYN:
@@ -260,6 +291,10 @@ def receive(w: World, p: Packet, now_ns: int) -> None:
         elif kind == at.CONFIRMATION:
             if s.client == at.ANSWERED:
                 confirm(w, s, now_ns)
+        elif kind == at.ADD_ADDR:
+            on_announcement(w, s, p.seq, now_ns)
+        elif kind == at.ADD_ADDR_ECHO:
+            announcements.on_echo(w, s.connection, p.seq, now_ns)
         else:
             on_third_ack(w, s, p, now_ns)
     links.free_packet(w, p)

@@ -257,7 +257,7 @@ def on_removal(s: Subflow) -> bool:
 @jit
 def receive(w: World, p: Packet, now_ns: int) -> Packet:
     """Receive packet `p` at the end of its route. It is a datagram, a segment, an acknowledgement,
-    or it belongs to a handshake.
+    or it belongs to a handshake or an announcement.
 
     If an acknowledgement answers the packet and can enter its first hop now, return this
     acknowledgement. Otherwise return no packet.

@@ -1,19 +1,21 @@
 """BBR's model of the path (Linux, tcp_bbr.c): what the samples of the delivery rate say of it.
 
-`best_1` is the largest delivery rate of the last RATE_ROUNDS round trips. The product with the
-smallest RTT is BDP. `extra_1` and `extra_2` are how many more segments arrive in a bunch than the
-rate explains (bbr_update_ack_aggregation).
+`best_1` is the largest delivery rate of the last RATE_ROUNDS round trips. Its product with the
+smallest RTT is BDP. If a policer limits the path, its rate replaces `best_1` (`policer`). `extra_1`
+and `extra_2` are how many more segments arrive in a bunch than the rate explains
+(bbr_update_ack_aggregation).
 """
 
 from __future__ import annotations
 
-from lab.engines.sim.core import delivery
+from lab.engines.sim.core import delivery, policer
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import jit
 from lab.engines.sim.core.state import Bbr, Subflow
 
 RATE_ROUNDS = 10
 INITIAL_WINDOW = 10  # segments
+FULL_GROWTH, FULL_ROUNDS = 1.25, 3
 EXTRA_ROUNDS, RESET_BUNCH = 5, 1 << 20
 
 
@@ -21,6 +23,12 @@ EXTRA_ROUNDS, RESET_BUNCH = 5, 1 << 20
 def forget_rates(b: Bbr, rate: float) -> None:
     b.best_1 = b.best_2 = b.best_3 = rate
     b.best_1_round = b.best_2_round = b.best_3_round = b.rounds
+
+
+@jit
+def path_rate(b: Bbr) -> float:
+    """Return the rate of the path in segments/s."""
+    return b.policed_rate if b.is_policed == 1 else b.best_1
 
 
 @jit
@@ -35,6 +43,7 @@ def update_rate(s: Subflow) -> None:
         b.next_round = d.delivered
         b.rounds += 1
         b.starts_round, b.is_conserving = 1, 0
+    policer.watch(s, d.lost > 0, d.is_app_limited == 1)
     rate = d.count * at.NS_PER_S / d.interval_ns
     if d.is_app_limited == 0 or rate >= b.best_1:
         filter_rate(b, rate)
@@ -73,6 +82,19 @@ def shift_rates(b: Bbr, rate: float) -> None:
 
 
 @jit
+def check_full(s: Subflow) -> None:
+    """Find out whether STARTUP has filled the path."""
+    b = s.bbr
+    if b.is_full == 1 or b.starts_round == 0 or s.delivery.is_app_limited == 1:
+        return
+    if b.best_1 >= b.full_rate * FULL_GROWTH:
+        b.full_rate, b.full_rounds = b.best_1, 0
+        return
+    b.full_rounds += 1
+    b.is_full = int(b.full_rounds >= FULL_ROUNDS)
+
+
+@jit
 def update_extra(s: Subflow) -> None:
     """Measure how many more segments arrive in a bunch than the rate explains. The largest number
     of the last five to ten round trips counts."""
@@ -87,7 +109,7 @@ def update_extra(s: Subflow) -> None:
                 b.extra_2 = 0
             else:
                 b.extra_1 = 0
-    expected = int(b.best_1 * (d.delivered_ns - b.bunch_ns) / at.NS_PER_S)
+    expected = int(path_rate(b) * (d.delivered_ns - b.bunch_ns) / at.NS_PER_S)
     if b.bunch <= expected or b.bunch + d.acked >= RESET_BUNCH:
         b.bunch, b.bunch_ns, expected = 0, d.delivered_ns, 0
     b.bunch += d.acked
@@ -99,11 +121,11 @@ def update_extra(s: Subflow) -> None:
 
 
 @jit
-def bdp(b: Bbr, gain: float) -> int:
-    """Return BDP times `gain` in segments, rounded up."""
+def bdp(b: Bbr, rate: float, gain: float) -> int:
+    """Return BDP at `rate` in segments/s, times `gain`, in segments, rounded up."""
     if b.min_rtt_ns == at.FOREVER:
         return INITIAL_WINDOW
-    segments = b.best_1 * b.min_rtt_ns / at.NS_PER_S * gain
+    segments = rate * b.min_rtt_ns / at.NS_PER_S * gain
     return int(segments) + int(segments > int(segments))
 
 
@@ -114,4 +136,4 @@ def in_network(s: Subflow, in_flight: int) -> int:
     wait_ns = max(0, s.paced_until_ns - now_ns)
     if b.pacing_gain > 1.0:
         in_flight += delivery.burst(s)
-    return max(0, in_flight - int(b.best_1 * wait_ns / at.NS_PER_S))
+    return max(0, in_flight - int(path_rate(b) * wait_ns / at.NS_PER_S))

@@ -31,7 +31,8 @@ NOT_ECT, ECT, CE = range(3)  # Packet.ecn (RFC 3168)
 TIER_2_METER, DEMAND_METER = 1, 2  # Hop.metered
 SEGMENT, ACK, DATAGRAM = range(3)  # Packet.kind; the others open a subflow, see `handshake`
 SYN, SYN_ACK, THIRD_ACK, REQUEST, CONFIRMATION = range(3, 8)
-ASK, ASK_CONFIRMATION = range(8, 10)  # see `exchanges`
+ADD_ADDR, ADD_ADDR_ECHO = range(8, 10)  # see `announcements`
+ASK, ASK_CONFIRMATION = range(10, 12)  # see `exchanges`
 IDLE, OPENING, ESTABLISHED, CLOSED = range(4)  # Subflow.state, Connection.state
 SYN_SENT, ANSWERED, CONFIRMED = range(1, 4)  # Subflow.client, besides IDLE
 SYN_RECEIVED, ACCEPTED = range(1, 3)  # Subflow.server, besides IDLE
@@ -48,6 +49,7 @@ APP_DUE, PUSH, REINJECT_DUE = range(9, 12)  # of a connection
 SENT = 12  # of a queue: a transmission ends
 ASK_DUE = 13  # of a connection
 ACCESS_DUE = 14  # to a channel with DCF
+ADDRESS_DUE = 15  # of a connection
 
 
 @record
@@ -352,6 +354,7 @@ class Packet:
 class Subflow:
     state: int  # of the sender's end
     number: int  # in its connection, from 0
+    announced: int  # the address of the server that the client waits for; 0: it knows it
     connection: Connection
     law_number: int  # see `congestion.number`
     backup: int
@@ -564,6 +567,14 @@ class Bbr:
     extra_2: int
     extra_rounds: int
     extra_is_second: int
+    # the policer, see `policer`
+    policed_rate: float  # segments/s; 0: none
+    is_policed: int  # the rate is used
+    is_watching: int
+    watched_ns: int  # since when
+    watched_delivered: int  # Delivery.delivered then
+    watched_lost: int  # Subflow.segments_lost then
+    watched_rounds: int
 
 
 @record
@@ -632,6 +643,12 @@ class Connection:
     heard: int  # by the server
     asks_held: int  # bits: those that wait for the next one
     awaited: int  # data sequence number; 0: nothing
+    # addresses of the server, see `announcements`; sets of them are bits
+    addresses_due: int  # to be announced
+    addresses_heard: int  # by the client
+    announcing: int  # not confirmed; 0: none
+    address_tries: int
+    address_timer: Event
     # a call, see `udp`: datagrams that have arrived, until the engine takes them
     arrivals: int
     arrivals_size: int  # 0: it is no call

@@ -15,13 +15,13 @@ of the rate times a gain, and the window is BDP times another gain. The phases s
 
 Losses do not reduce rate or BDP. In the first round trip of a recovery, one segment is sent for
 each that arrives, and the window of before is restored at the end. Segments that arrive in bunches
-(delayed acknowledgements, WiFi) enlarge the window (bbr_update_ack_aggregation). The estimate of a
-policer's rate is left out (bbr_lt_bw_sampling).
+(delayed acknowledgements, WiFi) enlarge the window (bbr_update_ack_aggregation). If a policer
+limits the path, its rate replaces the largest one (`policer`).
 """
 
 from __future__ import annotations
 
-from lab.engines.sim.core import delivery, path_model
+from lab.engines.sim.core import delivery, path_model, policer
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import jit
 from lab.engines.sim.core.random_numbers import random_below
@@ -32,7 +32,6 @@ HIGH_GAIN, DRAIN_GAIN, WINDOW_GAIN = 739 / 256, 88 / 256, 2.0  # 2/ln 2, and 1 b
 PACING_MARGIN = 0.99
 PHASES = 8  # of PROBE_BW
 MIN_RTT_NS, PROBE_RTT_NS = 10_000_000_000, 200_000_000
-FULL_GROWTH, FULL_ROUNDS = 1.25, 3
 MIN_WINDOW = 4  # segments
 MOST_EXTRA_S = 0.1
 NOMINAL_RTT_NS = 1_000_000  # until there is a sample
@@ -54,6 +53,7 @@ def begin(s: Subflow, now_ns: int) -> None:
     b.bunch_ns, b.bunch, b.extra_1, b.extra_2 = now_ns, 0, 0, 0
     b.extra_rounds, b.extra_is_second = 0, 0
     d.delivered = d.delivered_ns = d.first_sent_ns = d.app_limited = 0
+    policer.forget(s)
     b.has_seen_rtt = int(s.srtt_ns > 0)
     pace_by_rtt(s)
 
@@ -69,9 +69,13 @@ def on_sample(s: Subflow, now_ns: int) -> None:
     """Update the model of the path, then pacing rate and window (bbr_main)."""
     path_model.update_rate(s)
     path_model.update_extra(s)
-    if s.bbr.phase == PROBE_BW and is_next_phase(s):
-        next_phase(s)
-    check_full(s)
+    if s.bbr.phase == PROBE_BW:
+        if policer.is_held_long_enough(s):
+            policer.forget(s)
+            begin_probe_bw(s)
+        elif is_next_phase(s):
+            next_phase(s)
+    path_model.check_full(s)
     check_drain(s)
     update_min_rtt(s, now_ns)
     update_gains(s.bbr)
@@ -100,9 +104,9 @@ def is_next_phase(s: Subflow) -> bool:
         return is_over
     in_flight = path_model.in_network(s, d.in_flight_before)
     if b.pacing_gain > 1.0:
-        wanted = with_bursts(s, path_model.bdp(b, b.pacing_gain))
+        wanted = with_bursts(s, path_model.bdp(b, b.best_1, b.pacing_gain))
         return is_over and (d.lost > 0 or in_flight >= wanted)
-    return is_over or in_flight <= with_bursts(s, path_model.bdp(b, 1.0))
+    return is_over or in_flight <= with_bursts(s, path_model.bdp(b, b.best_1, 1.0))
 
 
 @jit
@@ -119,26 +123,13 @@ def begin_probe_bw(s: Subflow) -> None:
 
 
 @jit
-def check_full(s: Subflow) -> None:
-    """Find out whether STARTUP has filled the path."""
-    b = s.bbr
-    if b.is_full == 1 or b.starts_round == 0 or s.delivery.is_app_limited == 1:
-        return
-    if b.best_1 >= b.full_rate * FULL_GROWTH:
-        b.full_rate, b.full_rounds = b.best_1, 0
-        return
-    b.full_rounds += 1
-    b.is_full = int(b.full_rounds >= FULL_ROUNDS)
-
-
-@jit
 def check_drain(s: Subflow) -> None:
     b = s.bbr
     if b.phase == STARTUP and b.is_full == 1:
         b.phase = DRAIN
-        s.ssthresh = float(with_bursts(s, path_model.bdp(b, 1.0)))
+        s.ssthresh = float(with_bursts(s, path_model.bdp(b, b.best_1, 1.0)))
     if b.phase == DRAIN and path_model.in_network(s, s.pipe) <= with_bursts(
-        s, path_model.bdp(b, 1.0)
+        s, path_model.bdp(b, b.best_1, 1.0)
     ):
         begin_probe_bw(s)
 
@@ -188,7 +179,10 @@ def update_gains(b: Bbr) -> None:
     elif b.phase == DRAIN:
         b.pacing_gain, b.window_gain = DRAIN_GAIN, HIGH_GAIN
     elif b.phase == PROBE_BW:
-        b.pacing_gain = 1.25 if b.cycle == 0 else 0.75 if b.cycle == 1 else 1.0
+        if b.is_policed == 1 or b.cycle > 1:
+            b.pacing_gain = 1.0
+        else:
+            b.pacing_gain = 1.25 if b.cycle == 0 else 0.75
         b.window_gain = WINDOW_GAIN
     else:
         b.pacing_gain = b.window_gain = 1.0
@@ -204,7 +198,7 @@ def set_pacing_rate(s: Subflow, gain: float) -> None:
     if b.has_seen_rtt == 0 and s.srtt_ns > 0:
         b.has_seen_rtt = 1
         pace_by_rtt(s)
-    rate = b.best_1 * gain * PACING_MARGIN
+    rate = path_model.path_rate(b) * gain * PACING_MARGIN
     if b.is_full == 1 or rate > s.pacing_rate:
         s.pacing_rate = max(rate, 1.0)
 
@@ -254,9 +248,9 @@ def set_window(s: Subflow) -> None:
 @jit
 def towards_target(s: Subflow, window: int) -> int:
     b, d = s.bbr, s.delivery
-    target = path_model.bdp(b, b.window_gain)
+    target = path_model.bdp(b, path_model.path_rate(b), b.window_gain)
     if b.is_full == 1:
-        target += min(max(b.extra_1, b.extra_2), int(b.best_1 * MOST_EXTRA_S))
+        target += min(max(b.extra_1, b.extra_2), int(path_model.path_rate(b) * MOST_EXTRA_S))
     target = with_bursts(s, target)
     if b.is_full == 1:
         window = min(window + d.acked, target)
@@ -278,11 +272,13 @@ def on_loss(s: Subflow, now_ns: int) -> None:
 def on_timeout(s: Subflow) -> None:
     b = s.bbr
     b.mode_before, b.full_rate, b.starts_round = at.TIMED_OUT, 0.0, 1
+    policer.watch(s, True, False)
 
 
 @jit
 def on_undo(s: Subflow) -> None:
     s.bbr.full_rate, s.bbr.full_rounds = 0.0, 0
+    policer.forget(s)
 
 
 @jit

@@ -1,0 +1,1 @@
+"""The lab's simulator beside htsim: `./run_lab.sh bench --against DIR`."""
