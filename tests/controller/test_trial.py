@@ -7,7 +7,7 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -249,9 +249,10 @@ samples = st.lists(st.integers(0, 1000).map(float), min_size=4, max_size=20)
 
 @given(samples, samples)
 def test_standard_errors_are_those_of_a_t_test(one, other):
-    expected = stats.ttest_ind(one, other)
-    if len({*one}) > 1 < len({*other}) and abs(expected.statistic) < 100:
-        assert standard_errors(Goodput(one), Goodput(other)) == pytest.approx(expected.statistic)
+    assume(len({*one}) > 1 < len({*other}))  # of equal samples, scipy warns
+    expected = stats.ttest_ind(one, other).statistic
+    if abs(expected) < 100:
+        assert standard_errors(Goodput(one), Goodput(other)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
