@@ -19,6 +19,7 @@ from papers.sweeps import Point, Sweep, point, with_cases
 # RAT study (RAT: radio access technology)
 
 
+DISAGREE = tuple(claim.name for claim in CLAIMS if claim.cause)
 FILLED = ("N2", "N5", "N6", "N7", "N9", "N10", "N12", "N14", "H5")
 SEVERAL = ("N2", "N3", "N6", "N9", "N10", "N14", "S5", "H5")
 SHALLOW = "topology.lte_queue_kb=300"
@@ -107,6 +108,15 @@ RAT_STUDY = (
         with_cases(CLAIMS, ("B1", "B4", "B5"), _every),
         (Point("each connection"), Point("all of a node", _shared_buffer)),
     ),
+    Sweep(
+        "air",
+        "How stations share a WiFi channel",
+        "The page gives every frame its airtime, times the mean number of its transmissions. "
+        "With `air: dcf`, access points and stations draw backoffs and collide, and frames are "
+        "aggregated (802.11n).",
+        with_cases(CLAIMS, DISAGREE, _every),
+        (Point("mean airtime"), point("dcf", "topology.air=dcf")),
+    ),
 )
 
 
@@ -129,6 +139,26 @@ def _buffer(kb: int) -> Point:
 
 def _few_losses(case: str) -> bool:
     return case.startswith((*LA_CASES, DYNAMIC))
+
+
+JITTER_MS = {"wifi": 5, "lte": 35}  # the largest of Table 1
+JITTERED = ("3a", "4a", "4a, 10", "5", "5, 50", "6, LA", "6, LTE", "6, after")
+
+
+def _jitter(label: str, each_way: float, overtaking: float = 0.0) -> Point:
+    """Return paths with jitter. In each direction it is `each_way` times the paper's largest, and
+    of the packets to the user the fraction `overtaking` skips the delay."""
+
+    def settings(case: Case) -> tuple[str, ...]:
+        sides = [side for side in JITTER_MS if f"alone-{side}-" in case.name] or list(JITTER_MS)
+        found = []
+        for n, side in enumerate(sides, 1):
+            found.append(f"topology.paths.{n}.jitter_ms={each_way * JITTER_MS[side]:g}")
+            if overtaking:
+                found.append(f"topology.paths.{n}.down={{reorder: {overtaking:g}}}")
+        return tuple(found)
+
+    return Point(label, settings)
 
 
 SWEEPS: Mapping[str, tuple[Sweep, ...]] = {
@@ -196,6 +226,24 @@ SWEEPS: Mapping[str, tuple[Sweep, ...]] = {
                 mptcp_la.claims(QUICK_PAIRS), ("3a", "4a", "5, 50", "6, after"), _few_losses
             ),
             (_buffer(64), _buffer(250), Point("1000 kB"), _buffer(4000)),
+        ),
+        Sweep(
+            "jitter",
+            "Jitter and reordering",
+            "Table 1 gives delays of 10 and 75 ms, and a jitter drawn from 0 to 5 ms of WiFi and "
+            "from 0 to 35 ms of LTE in each experiment. It does not say whether both are of the "
+            "round trip or of one way, nor whether packets overtake each other, as those of "
+            "netem, with which paths are usually made, do. The page has none. Here the jitter is "
+            "uniform and at its largest, of the round trip or each way. Packets keep their order, "
+            "but a fraction of those to the user skips the delay.",
+            with_cases(mptcp_la.claims(QUICK_PAIRS), JITTERED, _few_losses),
+            (
+                Point("none"),
+                _jitter("5 and 35 ms of the round trip", 0.5),
+                _jitter("5 and 35 ms each way", 1.0),
+                _jitter("of the round trip, 1 % overtake", 0.5, 0.01),
+                _jitter("of the round trip, 10 % overtake", 0.5, 0.1),
+            ),
         ),
     ),
     "rat_study": RAT_STUDY,

@@ -15,13 +15,15 @@ suggests candidates: sets that might carry more. At each control step:
    the budget covers its first samples, on the assumption that the remaining subflows take over
    three quarters of what the missing ones carried. It ends when the budget is used up. With a
    head start, the budget is that of a connection that is so many seconds older.
-4) The challenger becomes the incumbent if it carries more by the part `trial_gain` and by
-   `DEVIATIONS` standard errors. Otherwise the trial ends after `trial_s`, or as soon as the
-   challenger is as clearly worse. The set is then not tried for `WAIT_S`, after a second failure
-   for twice as long, and so on.
+4) The challenger becomes the incumbent if it carries more by the part `trial_gain`: as soon as
+   this is by `DEVIATIONS` standard errors, or when the trial ends after `trial_s`, as the incumbent
+   has no new samples during a trial that would make the answer clearer. The trial also ends as soon
+   as the challenger is as clearly worse. A set that has failed is not tried for `WAIT_S`, after a
+   second failure for twice as long, and so on, unless the latest samples of the incumbent, all of
+   them newer, are by `trial_gain` below what the failed set carried.
 5) A challenger that won is on probation: if it carries less than the base set did, or after
-   `WAIT_S` if the budget is not used up, all subflows are tried. The smaller set stays only if it
-   carries more than the base set by the part `trial_gain`.
+   `WAIT_S` if the budget covers what the base set lost before, all subflows are tried. The smaller
+   set stays only if it carries more than the base set by the part `trial_gain`.
 6) If the conditions change (subflows, or a loss, round trip or capacity of their paths by
    `LARGE_CHANGE`) all samples are discarded. A running trial ends, and the base set or the opening
    set is in use until it has been measured.
@@ -307,16 +309,30 @@ class Trials:
             )
             return self._try(self.base, now_ns, f"the chosen subflows {why}")
         for each in candidates:
-            if each not in (self.incumbent, frozenset()) and self._may_try(each, now_ns):
+            if each in (self.incumbent, frozenset()):
+                continue
+            if self._may_try(each, now_ns) or self._is_outdone_by(each, now_ns):
                 if self._affordable(each, incumbent.mean):
                     return self._try(each, now_ns, "they may carry more")
                 break  # the best candidate waits until the budget suffices
-        if self.incumbent != self.base and self._may_try(self.base, now_ns) and self._rest() > 0:
+        first_cost = (incumbent.mean - base.mean) * (SETTLE_S + FEWEST * SAMPLE_S)
+        may_try = self.incumbent != self.base and self._may_try(self.base, now_ns)
+        if may_try and self._rest() > first_cost:
             return self._try(self.base, now_ns, "the chosen subflows have been used for long")
         return Outcome(self.incumbent)
 
     def _may_try(self, numbers: Numbers, now_ns: int) -> bool:
         return now_ns >= self._waits.get(numbers, (0, 0.0))[0]
+
+    def _is_outdone_by(self, failed: Numbers, now_ns: int) -> bool:
+        """Return whether the incumbent has come to carry less than a set that failed did."""  # 4
+        until_ns, wait_s = self._waits[failed]
+        newer_s = (now_ns - until_ns) / NS_PER_S + wait_s - SETTLE_S
+        carried = self._goodput.get(failed)
+        if not carried or newer_s < LATEST * SAMPLE_S:
+            return False
+        latest = self._goodput[self.incumbent].latest().mean
+        return carried.latest().mean > latest * (1 + self.params.trial_gain)
 
     def _affordable(self, numbers: Numbers, rate: float) -> bool:
         """Return whether the budget covers the first samples of a trial of the subflows `numbers`.
@@ -352,7 +368,7 @@ class Trials:
             return self._judge_base(now_ns, challenger, incumbent, over)
         errors = standard_errors(challenger, incumbent) if challenger else 0.0
         enough = challenger.mean > incumbent.mean * (1 + self.params.trial_gain)
-        if errors >= DEVIATIONS and enough:
+        if enough and (errors >= DEVIATIONS or (over and challenger)):
             return self._end(now_ns, self.challenger, _compared(challenger, incumbent))
         if over or costly or errors <= -DEVIATIONS:
             self._wait(self.challenger, now_ns)

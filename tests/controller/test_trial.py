@@ -7,7 +7,7 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -233,7 +233,7 @@ def test_trials_cost_little_whatever_the_sets_carry(parts, noise, first):
 def test_a_head_start_makes_the_first_trial_earlier():
     late, early = Connection(table(1000, _12=1400)), Connection(table(1000, _12=1400))
     early.trials = Trials(TrialParams(), head_start_s=30)
-    assert early.run(60, {1, 2}).carried > 1.05 * late.run(60, {1, 2}).carried
+    assert early.run(40, {1, 2}).carried > 1.05 * late.run(40, {1, 2}).carried
 
 
 def test_a_packet_that_was_sent_twice_counts_once():
@@ -249,9 +249,10 @@ samples = st.lists(st.integers(0, 1000).map(float), min_size=4, max_size=20)
 
 @given(samples, samples)
 def test_standard_errors_are_those_of_a_t_test(one, other):
-    expected = stats.ttest_ind(one, other)
-    if len({*one}) > 1 < len({*other}) and abs(expected.statistic) < 100:
-        assert standard_errors(Goodput(one), Goodput(other)) == pytest.approx(expected.statistic)
+    assume(len({*one}) > 1 < len({*other}))  # of equal samples, scipy warns
+    expected = stats.ttest_ind(one, other).statistic
+    if abs(expected) < 100:
+        assert standard_errors(Goodput(one), Goodput(other)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +260,8 @@ def test_standard_errors_are_those_of_a_t_test(one, other):
     [
         (160, 5, True),  # 2.75 standard errors with the first four samples, after one second
         (130, 6, True),  # 2.2 with four samples, enough with five
-        (100, 10, False),  # 2.0 with six samples, until the time is over
+        (100, 10, True),  # 2.0 with six samples, until the time is over: then the means count
+        (20, 10, False),  # 2 % more, not 3
         (-160, 5, False),
         (-130, 7, False),
         (-100, 10, False),
@@ -308,6 +310,18 @@ def test_a_failed_set_waits_twice_as_long_each_time_and_no_other_set_waits_for_i
     assert any(150 < began_s < 155 for began_s, _ in connection.trials_s())
 
 
+def test_a_set_that_failed_is_tried_again_when_the_others_have_come_to_carry_less():
+    connection = Connection(table(1000, _12=900), noise=0)
+    connection.trials = Trials(TrialParams(trial_budget=0.5), head_start_s=60)
+    first, second = connection.run(70, {1, 2}).trials_s()
+    assert second[0] - first[1] == 20
+    connection.rates = table(800, _12=900)
+    third = connection.run(60, {1, 2}).trials_s()[2]
+    assert third[0] - second[1] < 40
+    assert 3 <= third[0] - 70 <= 7  # when the mean of the latest six samples is below 900 / 1.03
+    assert connection.used[-1] == {1, 2}
+
+
 def trials_of_all(connection: Connection) -> list[int]:
     return [int(each.split(":")[0]) for each in connection.reasons if "1, 2, 3:" in each]
 
@@ -330,6 +344,16 @@ def test_comparisons_with_all_subflows_stay_within_the_budget(rate):
     connection.run(1000)
     assert len(trials_of_all(connection)) >= 4
     assert connection.carried > 0.97 * 1400 * 1000
+
+
+def test_all_subflows_are_compared_only_when_the_budget_covers_what_they_lost_before():
+    """The first comparison shows that they carry 1200 packets/s less: 6000 in the first five
+    seconds of the next one, 2 % of what is carried in 214 s."""
+    connection = Connection(table(200, _12=1400), noise=0)
+    connection.opening = frozenset({1, 2})
+    first, second = trials_of_all(connection.run(600))[:2]
+    assert second - first >= 6000 / (0.02 * 1400)
+    assert connection.carried > 0.98 * 1400 * 600 - 6000
 
 
 @pytest.mark.parametrize(

@@ -106,4 +106,4 @@ def test_the_closed_loop_can_try_the_papers_choice():
     network = Network(lambda used: 10 if 3 in used else 15, 4_000_000, loop="closed", rl_max_kb=12)
     paper = Network(lambda _: 10, 4_000_000, rl_max_kb=12).run(2).used
     assert 3 not in paper
-    assert network.run(60).used == paper
+    assert network.run(50).used == paper
