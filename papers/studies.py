@@ -329,6 +329,7 @@ def _path(rate_mbps: float, delay_ms: float, queue_packets: int = 50, loss: floa
 
 
 EQUAL = f"{_path(10, 20)}, {_path(10, 20)}"
+SHORT = _path(10, 20, 10)
 COMPLETION = Study(
     "two_paths",
     0,

@@ -36,6 +36,7 @@ from papers.crosscheck import RUNS, CrossCheck, read
 from papers.paired_runs import PairedRuns
 from papers.studies import COMPLETION, Measured
 
+COMMAND = ("chrt", "-f", "10", sys.executable, "-m", "emulation.kernel_files")
 AT_ONCE = 4
 LEAD_S, LAST_S = 0.5, 20.0  # before the first file, and for the last one
 STUDY = replace(COMPLETION, engines=("kernel", "sim"))
@@ -97,8 +98,7 @@ def make(folder: Path) -> None:
         names = missing[start : start + AT_ONCE]
         running = [
             subprocess.Popen(
-                ["chrt", "-f", "10", sys.executable, "-m", "emulation.kernel_files", name]
-                + [str(_file(folder, name))],
+                [*COMMAND, name, str(_file(folder, name))],
                 env=environment,
             )
             for name in names
