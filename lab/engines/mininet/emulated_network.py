@@ -204,10 +204,8 @@ class EmulatedNetwork:
             switch_off = ["sysctl", "-qw", "net.mptcp.enabled=0"]
             for server in servers:
                 self.network.run(server, switch_off, f"switch MPTCP off on {server}")
-        command: dict[str, Any] = {"do": "serve", "mptcp": True}
-        if needing := NEEDS_ECN.intersection(self.scenario.congestion_controls):
-            command["cc"] = min(needing)
-        commands = {server: command for server in servers}
+        cc = min(NEEDS_ECN.intersection(self.scenario.congestion_controls), default=None)
+        commands = {server: {"do": "serve", "mptcp": True, "cc": cc} for server in servers}
         for server, answer in self.programs.send_all(commands).items():
             if not answer["mptcp"]:
                 text = (
