@@ -55,5 +55,5 @@ def test_the_queue_marks_and_drops_only_what_has_no_ecn(run: VmRun) -> None:
         each["user"]: sum(one["retransmitted_segments"] for one in each["subflows"])
         for each in run.finish()["connections"]
     }
-    assert (lost["ue1"], lost["ue2"]) == (0, 0)
-    assert lost["ue3"] > 3
+    assert max(lost["ue1"], lost["ue2"]) < 4, lost  # a probe now and then, in a slow VM
+    assert lost["ue3"] > 20, lost

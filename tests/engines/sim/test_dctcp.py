@@ -10,7 +10,15 @@ import pytest
 from lab.congestion import NEEDS_ECN
 from lab.engines import registry
 from lab.engines.sim.connections import Connections
-from lab.engines.sim.core import acknowledgements, congestion, links, mptcp, receiver, sender
+from lab.engines.sim.core import (
+    acknowledgements,
+    congestion,
+    links,
+    mptcp,
+    receiver,
+    sender,
+    tail_loss_probe,
+)
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.laws import dctcp, reno
 from lab.engines.sim.network import Network
@@ -171,6 +179,16 @@ def test_a_loss_after_a_mark_halves_the_window_once_more():
         assert one.s.cwnd == (window / 2 if halved else window), cc
 
 
+def test_a_loss_that_a_probe_reveals_counts_as_a_mark():
+    """Linux, tcp_process_tlp_ack: it enters CWR, and no recovery."""
+    for cc, window in (("dctcp", 20), ("reno", 10)):
+        s = Sender(cc).s
+        s.dctcp.alpha = 0
+        s.probe_end = s.probe_transmission = s.snd_una = 1
+        tail_loss_probe.receive_ack(s, 1, SECOND)
+        assert (s.probe_end, s.cwnd) == (0, window), cc
+
+
 def test_all_packets_are_ecn_capable():
     """Linux, INET_ECN_xmit, unlike RFC 3168: also retransmissions, acknowledgements and SYNs."""
     one = Sender()
@@ -277,9 +295,12 @@ def test_no_cwr_ends_the_echo():
     one.get(at.CE)
     one.get(at.CE, cwr=1)
     assert one.sent == [(2, 1), (3, 1)]
+    one.get(at.CE)  # and only this one
+    assert one.sent == [(2, 1), (3, 1)]
+    one.get(at.CE)
     one.get(at.CE, seq=0)  # it has arrived before: its mark says nothing new
     one.get(at.ECT, seq=0)
-    assert one.sent[2:] == [(3, 1), (3, 1)]
+    assert one.sent[2:] == [(5, 1), (5, 1), (5, 1)]
 
 
 def test_segments_out_of_order_are_acknowledged_with_their_marks():
