@@ -80,6 +80,20 @@ def test_packets_of_a_queue_and_its_short_form_are_one_network(tmp_path):
             path(queue={"kind": "codel", "probability": 0.1}),
             "probability is for red, not for codel",
         ),
+        (
+            path(queue={"kind": "codel", "mark_packets": 9}),
+            "mark_packets is for red, not for codel",
+        ),
+        (path(queue={"kind": "red", "mark_packets": 0}), "queue.mark_packets"),
+        (path(queue={"kind": "red", "mark_packets": 9, "ecn": False}), "leave out ecn: false"),
+        (
+            path(queue={"kind": "red", "mark_packets": 9, "min_packets": 5}),
+            "mark_packets is the only threshold: leave out min_packets",
+        ),
+        (
+            path(queue={"kind": "red", "mark_packets": 81}, queue_packets=80),
+            "mark_packets 81 is above the size of the queue, 80",
+        ),
         (own(delay_ms=5, queue={"kind": "codel"}), "a link without a rate has no queue"),
         (own(delay_ms=5, down={"queue": {"kind": "codel"}}), "down.queue: a link without a rate"),
     ],
@@ -112,6 +126,11 @@ def test_a_script_for_mininet_refuses_queues_that_mininet_lacks(tmp_path):
             Discipline("fq_codel"),
             "fq_codel limit 70 flows 1024 quantum 1514 memory_limit 1Gb target 5ms interval 100ms "
             "noecn",
+        ),
+        (
+            Discipline("red", True, mark_packets=20),
+            "red limit 105980 min 30280 max 30280 avpkt 1514 burst 20 probability 0.02 "
+            "bandwidth 5000000bit ecn",
         ),
         (
             Discipline("red", True, min_packets=10, max_packets=30, probability=0.1),

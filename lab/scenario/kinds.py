@@ -37,7 +37,7 @@ QUEUES = {
     "fifo": "drops what arrives while it is full",
     "codel": "drops while all packets of an interval waited too long (RFC 8289)",
     "fq_codel": "the same, with a queue for each flow (RFC 8290)",
-    "red": "drops at random, the more often the longer it has been on average",
+    "red": "drops the more often, the longer it has been; with mark_packets a step, for dctcp",
 }
 TRACES = {
     "mahimahi": "a line for each packet that can be delivered, its time in ms",

@@ -744,12 +744,12 @@ def experiment(scenario: Scenario, engine: str) -> str:
 
 def _leave_out_of_links(data: Any) -> None:
     """Leave out that links neither reorder nor duplicate, that their directions follow no trace,
-    and that stations have no directions: older runs do not say so."""
+    that queues have no `mark_packets` and stations no directions: older runs do not say so."""
     inner = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
     for each in inner:
         _leave_out_of_links(each)
     if isinstance(data, dict):
-        for key in ("reorder", "duplicate", *LATER_OF_USERS):
+        for key in ("reorder", "duplicate", "mark_packets", *LATER_OF_USERS):
             if key in data and not data[key]:
                 del data[key]
         for way in (data.get("up"), data.get("down")):

@@ -92,7 +92,8 @@ class Multipath(Part):
       and halve the congestion window of the slower subflow (mptcp_rcv_buf_optimization of the
       multipath-tcp.org kernel). It is off by default, because upstream Linux does not do this
     - `ecn`: the hosts use explicit congestion notification (RFC 3168) in all TCP connections: a
-      queue that marks (`queue` of a link) marks their packets instead of dropping them
+      queue that marks (`queue` of a link) marks their packets instead of dropping them. Connections
+      with DCTCP use it anyway
     """
 
     cc: str = "reno"

@@ -16,6 +16,7 @@ OWN_KEYS = {
     "min_packets": ("red",),
     "max_packets": ("red",),
     "probability": ("red",),
+    "mark_packets": ("red",),
 }
 
 
@@ -23,8 +24,8 @@ class Queue(BaseModel):
     """The keys of a queue. Without `packets`, its size is that of `queue_packets`.
 
     `codel` and `fq_codel` have the target and the interval of RFC 8289, `red` the thresholds of the
-    average queue and the probability with which it drops just below the upper one. With
-    `ecn: false` they drop what they would mark.
+    average queue and the probability with which it drops just below the upper one, or with
+    `mark_packets` one threshold for all. With `ecn: false` they drop what they would mark.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -36,6 +37,7 @@ class Queue(BaseModel):
     min_packets: Packets | None = None
     max_packets: Packets | None = None
     probability: Annotated[float, Field(ge=0.001, le=1)] | None = None
+    mark_packets: Packets | None = None
 
     @model_validator(mode="after")
     def fits_its_kind(self) -> Queue:
@@ -44,6 +46,12 @@ class Queue(BaseModel):
         for key, kinds in OWN_KEYS.items():
             if getattr(self, key) is not None and self.kind not in kinds:
                 raise ValueError(f"{key} is for {' and '.join(kinds)}, not for {self.kind}")
+        if self.mark_packets is not None:
+            if self.ecn is False:
+                raise ValueError("mark_packets marks: leave out ecn: false")
+            for key in ("min_packets", "max_packets", "probability"):
+                if getattr(self, key) is not None:
+                    raise ValueError(f"mark_packets is the only threshold: leave out {key}")
         discipline = self.discipline()
         if discipline.target_ms >= discipline.interval_ms:
             raise ValueError(
@@ -61,6 +69,7 @@ class Queue(BaseModel):
             self.min_packets,
             self.max_packets,
             FIFO.probability if self.probability is None else self.probability,
+            self.mark_packets,
         )
 
 

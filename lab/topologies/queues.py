@@ -15,7 +15,8 @@ class Discipline:
     `is_marking` is True, it marks packets of senders with ECN instead (RFC 3168).
 
     The others are RED's. Without `max_packets`, this is a quarter of the queue's size, and without
-    `min_packets` a third of `max_packets`, as with tc.
+    `min_packets` a third of `max_packets`, as with tc. With `mark_packets`, RED is a step instead:
+    it marks or drops every packet while so many wait, see `red`.
     """
 
     kind: Kind = "fifo"
@@ -25,6 +26,7 @@ class Discipline:
     min_packets: int | None = None
     max_packets: int | None = None
     probability: float = 0.02
+    mark_packets: int | None = None
 
 
 FIFO = Discipline()  # drops what arrives while it is full
@@ -56,7 +58,15 @@ class Red:
 
 
 def red(discipline: Discipline, packets: int) -> Red:
-    """Return RED's parameters for a queue of `packets`. Raise `ValueError` if none are possible."""
+    """Return RED's parameters for a queue of `packets`. Raise `ValueError` if none are possible.
+
+    Both thresholds of a step are the same. A packet then counts half of the average, the most that
+    tc can set.
+    """
+    if (step := discipline.mark_packets) is not None:
+        if step > packets:
+            raise ValueError(f"mark_packets {step} is above the size of the queue, {packets}")
+        return Red(step, step, step)
     most = packets // 4 if discipline.max_packets is None else discipline.max_packets
     least = most // 3 if discipline.min_packets is None else discipline.min_packets
     if not 2 <= least < most <= packets:

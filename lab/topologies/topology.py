@@ -220,6 +220,8 @@ class Topology:
     def sha256(self) -> str:
         """Return the digest of the network at the start. Traces have digests of their own."""
         network = {key: value for key, value in asdict(self).items() if key != "traces"}
+        for each in (*network["links"], *network["bearers"]):
+            _leave_out_step(each)
         for link, own in zip(network["links"], self.links, strict=True):
             del link["words"]  # another text is no other network
             for way in (link["ab"], link["ba"]):
@@ -237,6 +239,15 @@ class Topology:
             if cell["air"] != "dcf":
                 del cell["standard"], cell["rate_scale"]
         return hashlib.sha256(json.dumps(network, sort_keys=True).encode()).hexdigest()
+
+
+def _leave_out_step(data: dict[str, Any]) -> None:
+    """Leave out that RED queues are no steps: older networks do not say so."""
+    for key, each in list(data.items()):
+        if isinstance(each, dict):
+            _leave_out_step(each)
+        elif key == "mark_packets" and each is None:
+            del data[key]
 
 
 # what links got later, and its usual values: a network without it keeps its digest

@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from lab.congestion import NEEDS_ECN
 from lab.engines.mininet import agents
 from lab.engines.mininet.agents import ApAgentProcess, HostAgentProcess
 from lab.engines.mininet.controller_client import ControllerClient, RunningStrategy
@@ -193,7 +194,8 @@ class EmulatedNetwork:
                 self.network.run(host, ask, f"use ECN on {host}")
 
     def _start_servers(self) -> None:
-        """Make the traffic program of every server listen for connections.
+        """Make the traffic program of every server listen for connections, also for those whose
+        congestion control asks for ECN.
 
         Record a warning event for each server whose kernel refuses Multipath TCP.
         """
@@ -202,7 +204,8 @@ class EmulatedNetwork:
             switch_off = ["sysctl", "-qw", "net.mptcp.enabled=0"]
             for server in servers:
                 self.network.run(server, switch_off, f"switch MPTCP off on {server}")
-        commands = {server: {"do": "serve", "mptcp": True} for server in servers}
+        cc = min(NEEDS_ECN.intersection(self.scenario.congestion_controls), default=None)
+        commands = {server: {"do": "serve", "mptcp": True, "cc": cc} for server in servers}
         for server, answer in self.programs.send_all(commands).items():
             if not answer["mptcp"]:
                 text = (

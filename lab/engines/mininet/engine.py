@@ -49,6 +49,7 @@ from lab.scenario.schema import Scenario
 from lab.topologies.topology import wire
 from lab.vm_environment import SLOW_MACHINE
 
+DCTCP_WITHOUT_ECN = "dctcp-reno"  # the kernel's name
 MOST_FLOWS = 3000  # of all workloads: POX sets up each connection's paths, some ten a second
 
 
@@ -358,6 +359,9 @@ class MininetEngine(Engine):
             for subflow in each.subflows
             if subflow.cc
         }
+        if DCTCP_WITHOUT_ECN in laws:
+            text = f"a connection has no ECN: its DCTCP is Reno ({DCTCP_WITHOUT_ECN})"
+            self._record_event("warning", text=text)
         overload = self.telemetry.watchdog.verdict()
         exchanges = tuple(self.workload.exchange_reports())
         used, videos = "+".join(sorted(laws)) or None, tuple(self.workload.video_reports())

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from lab.congestion import NEEDS_ECN
 from lab.engines.sim.core import congestion, dispatch
 from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
@@ -95,13 +96,14 @@ class Connections(dict[str, Connection]):
         """Change the congestion control of all open TCP connections.
 
         As in Linux, subflows keep their congestion windows. The state of the old congestion control
-        is discarded.
+        is discarded. A connection that has begun without ECN does not get it.
         """
         for connection in self.values():
             is_over = connection.record.state == at.CLOSED or connection.record.done_ns
             if connection.cc is None or is_over:
                 continue
             connection.cc = cc
+            connection.record.is_dctcp = int(cc in NEEDS_ECN and connection.record.is_ecn == 1)
             for each in connection.subflows:
                 s = each.record
                 s.law_number, s.epoch_ns = dispatch.number(cc), 0

@@ -13,6 +13,7 @@ from weakref import WeakSet
 from controller.observation import SubflowKey
 from controller.paths import Path
 from controller.units import STOPPED_BPS
+from lab.congestion import NEEDS_ECN
 from lab.engines.sim import compiled
 from lab.engines.sim.core import (
     announcements,
@@ -156,6 +157,8 @@ class Network:
         rtts_ns = [self._set_path(each) for each in subflows]
         c.state, c.started_ns = at.OPENING, self.now_ns
         is_udp = flow.protocol == "udp"
+        if cc in NEEDS_ECN and not is_udp:
+            c.is_ecn = c.is_dctcp = 1
         for subflow, rtt_ns in zip(subflows, rtts_ns, strict=True):
             if not is_udp:
                 subflow.record.law_number = dispatch.number(cc)

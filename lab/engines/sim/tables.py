@@ -482,7 +482,7 @@ class Tables:
         s.cwnd, s.ssthresh, s.growth_divisor = sender.INITIAL_WINDOW, NO_THRESHOLD, 1.0
         s.data_route = s.ack_route = self.w.end
         s.law, s.bbr = self.make.one(at.LawState), self.make.one(at.Bbr)
-        s.delivery = self.make.one(at.Delivery)
+        s.delivery, s.dctcp = self.make.one(at.Delivery), self.make.one(at.Dctcp)
         s.host_random = self._stream(f"host/{flow.id}/{n + 1}")
         s.flow_hash = self._stream(f"flow/{flow.id}/{n + 1}").first % queues.FLOWS
         s.host_line, s.ack_line = self._line(), self._line()

@@ -44,7 +44,8 @@ def test_the_running_kernel(tmp_path, monkeypatch):
         congestion_modules.load(["reno", "bbr"])
 
 
-def test_the_doctor_names_the_module():
+def test_the_doctor_names_the_modules():
     facts = {each.name: each for each in doctor.facts(machine(cc_modules_lack=lambda names: names))}
     assert not facts["module tcp_bbr"].present
+    assert not facts["module tcp_dctcp"].present
     assert doctor.main(probe=machine(cc_modules_lack=lambda names: names)) == 0

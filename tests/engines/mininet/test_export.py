@@ -150,6 +150,13 @@ def test_flows_become_options_of_iperf3():
     assert '("ue2", 0, "-n 1000000 -R -P 2 -C reno"),' in text
 
 
+def test_a_script_with_dctcp_says_that_no_host_uses_ecn():
+    text = exported("testbed_wifi_lte", "traffic.1.cc=dctcp")
+    assert "-C dctcp" in text
+    assert "No host uses ECN here." in text
+    assert "No host uses ECN here." not in exported("testbed_wifi_lte")
+
+
 def keys_of(model, prefix=""):
     """The keys of a scenario file, such as multipath.cc."""
     nested = {"multipath": Multipath, "traffic": Traffic}

@@ -238,6 +238,12 @@ CASES = {
         "traffic.1.rate_mbps=9",
     ),
     "calls": ("testbed_wifi_lte", "rate_scale=0.1", "traffic.1.kind=call"),
+    "dctcp": (
+        "testbed_wifi_lte",
+        "rate_scale=0.3",
+        "multipath.cc=dctcp",
+        *(f"topology.users.{n}.lte_queue={{kind: red, mark_packets: 10}}" for n in (2, 3)),
+    ),
     "penalisation": (
         "testbed_wifi_lte",
         "rate_scale=0.1",

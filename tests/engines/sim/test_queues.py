@@ -427,6 +427,20 @@ def test_red_marks_packets_of_senders_with_ecn():
     assert arrives(network, hop, 5, ecn=at.ECT)[0]
 
 
+def test_a_step_marks_every_packet_while_so_many_wait():
+    network, hop, q = red_queue(40, is_marking=True, mark_packets=20)
+    assert (q.weight_log, q.min_bytes, q.max_bytes) == (1, 20 * 1514, 20 * 1514)
+    assert [arrives(network, hop, each, ecn=at.ECT)[1] for each in (19, 19, 20, 21)] == [at.ECT] * 4
+    assert arrives(network, hop, 22, ecn=at.ECT) == (True, at.CE)  # 20.5 on average
+    assert arrives(network, hop, 22) == (False, at.NOT_ECT)
+    assert arrives(network, hop, 40, ecn=at.ECT)[0] is False  # it is full
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 50, 10_000])
+def test_a_packet_counts_half_of_the_average_of_a_step(step):
+    assert red(Discipline("red", True, mark_packets=step), 10_000).weight_log == 1
+
+
 def test_red_keeps_the_average_between_its_thresholds():
     discipline = Discipline("red", True, min_packets=10, max_packets=30, probability=0.1)
     network = started(topology_of(discipline, packets=200, delay_ns=20 * MS), tcp())

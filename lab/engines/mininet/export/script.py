@@ -16,6 +16,7 @@ from typing import Any
 
 from controller import units
 from lab import extensions
+from lab.congestion import NEEDS_ECN
 from lab.engines.mininet.kernel import congestion_modules
 from lab.engines.mininet.kernel.path_manager import ENDPOINT_FLAGS
 from lab.engines.mininet.machine import upstreams
@@ -171,7 +172,11 @@ LEFT_OUT: dict[str, Callable[[Scenario], str]] = {
     "multipath.limits": lambda each: (
         "" if each.multipath.limits == Limits() else "The limits of subflows are left out."
     ),
-    "multipath.ecn": lambda each: "No host uses ECN here." if each.multipath.ecn else "",
+    "multipath.ecn": lambda each: (
+        "No host uses ECN here."
+        if each.multipath.ecn or NEEDS_ECN.intersection(each.congestion_controls)
+        else ""
+    ),
     "multipath.expected_by": lambda each: (
         "Expected rates limit no congestion window." if each.multipath.by_window else ""
     ),

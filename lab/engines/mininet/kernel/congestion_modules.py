@@ -8,7 +8,7 @@ from pathlib import Path
 from lab.engines.mininet.machine import shell
 from lab.errors import MachineLacks
 
-MODULES = {"bbr": "tcp_bbr"}
+MODULES = {"bbr": "tcp_bbr", "dctcp": "tcp_dctcp"}
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")  # loaded or built in
 INDEXES = ("modules.dep", "modules.builtin")
 

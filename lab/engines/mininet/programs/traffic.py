@@ -5,7 +5,8 @@ standard input, one JSON object per line. It answers each with one line of JSON 
 It ends when its input ends, so it never outlives the run. It imports few modules, because a process
 starts slowly on an emulated processor.
 
-{"do": "serve", "mptcp": true}    -> {"mptcp": true}    false: this kernel refused MPTCP
+{"do": "serve", "mptcp": true}    -> {"mptcp": true}    false: this kernel refused MPTCP; with "cc",
+                                     the congestion control of connections until they say theirs
 {"do": "connect", ...}            -> {"port": 40112}    keys: see FlowRequest
 {"do": "open", "flows": [...]}    -> {}    connect TCP flows, one after the other, and do not wait
                                      for it; each has the keys of FlowRequest
@@ -20,7 +21,8 @@ starts slowly on an emulated processor.
                                      in the run
 {"do": "rate", "id", "rate_bps"}  -> {}
 {"do": "stop", "id"}              -> {}
-{"do": "cc", "cc"}                -> {}    for all connections that are open
+{"do": "cc", "cc"}                -> {}    for all connections that are open, and of a server for
+                                     those that follow
 {"do": "plan", "flows": [...]}    -> {}    flows of a workload that this host opens later; each
                                      has the keys of FlowRequest and `at_s`, in s after `zero_s`
 {"do": "begin", "zero_s"}         -> {}    the zero of these times, on the monotonic clock
@@ -81,9 +83,10 @@ class TrafficProgram:
         self._clients: dict[str, AskingClient] = {}  # by their seeds, which are their own
         self._planned: list[tuple[float, FlowRequest]] = []
         self._opened: dict[str, int | str] = {}  # by flow: its port, or why it has none
+        self._listener: socket.socket | None = None
         self._cc: str | None = None  # of all connections, if it was changed during the run
         self._commands: dict[str, Callable[[dict[str, Any]], Answer]] = {
-            "serve": lambda request: self.serve(bool(request["mptcp"])),
+            "serve": lambda request: self.serve(bool(request["mptcp"]), request.get("cc")),
             "connect": lambda request: self.connect(FlowRequest.from_json(request)),
             "open": lambda request: self.open(request["flows"]),
             "opened": lambda _: {"opened": dict(self._opened)},
@@ -112,16 +115,20 @@ class TrafficProgram:
         except (OSError, KeyError, TypeError) as problem:
             return {"error": f"{type(problem).__name__}: {problem}"}
 
-    def serve(self, mptcp: bool) -> Answer:
+    def serve(self, mptcp: bool, cc: str | None = None) -> Answer:
         """Listen for flows and measurements. The answer says if the listening socket uses MPTCP.
 
-        The socket uses plain TCP if `mptcp` is False, or if the kernel refuses an MPTCP socket.
+        The socket uses plain TCP if `mptcp` is False, or if the kernel refuses an MPTCP socket. It
+        accepts the ECN of DCTCP only if its own congestion control, `cc`, is DCTCP.
         """
         try:
             listener = open_socket(mptcp)
         except OSError:
             mptcp, listener = False, open_socket(False)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if cc:
+            choose_cc(listener, cc)
+        self._listener = listener
         listener.bind(("", PORT))
         listener.listen(64)
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
@@ -214,6 +221,8 @@ class TrafficProgram:
 
     def set_cc(self, cc: str) -> Answer:
         self._cc = cc
+        if self._listener:
+            choose_cc(self._listener, cc)
         for flow in list(self.flows.values()):
             flow.set_cc(cc)
         return {}

@@ -29,6 +29,7 @@ from lab.engines.sim.core import (
 )
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import jit
+from lab.engines.sim.core.laws import dctcp
 from lab.engines.sim.core.state import Packet, Segment, Subflow, World, segment, transmission
 
 DUP_THRESHOLD = 3  # RFC 5681, section 3.2
@@ -117,6 +118,8 @@ def enter_recovery(s: Subflow, now_ns: int) -> None:
         s.cwnd_before = s.cwnd
         s.ssthresh_before = s.ssthresh
         congestion.on_loss(s, now_ns)
+    elif s.connection.is_dctcp == 1:
+        congestion.on_loss(s, now_ns)  # Linux, dctcp_state
     s.mode, s.probe_end = at.RECOVERY, 0
     s.recover = s.snd_nxt
 
@@ -186,6 +189,8 @@ def receive_ack(w: World, s: Subflow, p: Packet, now_ns: int) -> None:
             undo(s)
     lost, arrived = detect_losses(s, number, p.segments_so_far, now_ns)
     acked += arrived
+    if s.connection.is_dctcp == 1:
+        dctcp.count(s, acked, p.echo)
     if s.mode != at.OPEN and ecn.is_over(s):
         if s.mode == at.RECOVERY:
             reordering.end_recovery(s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from lab.engines.sim.core import dispatch, expected_rate
 from lab.engines.sim.core.jit import jit
+from lab.engines.sim.core.laws import dctcp
 from lab.engines.sim.core.state import Subflow
 
 LOSS_WINDOW = 1.0  # segments, RFC 5681, section 3.1
@@ -40,6 +41,16 @@ def on_ack(s: Subflow, acked: int, now_ns: int) -> None:
 def on_loss(s: Subflow, now_ns: int) -> None:
     dispatch.on_loss(s, now_ns)
     s.is_cwr_due = s.connection.is_ecn
+
+
+@jit
+def on_mark(s: Subflow, now_ns: int) -> None:
+    """Reduce the window of subflow `s` because of a mark: as after a loss, unless it is DCTCP."""
+    if s.connection.is_dctcp == 1:
+        dctcp.reduce(s)
+        s.is_cwr_due = 1
+    else:
+        on_loss(s, now_ns)
 
 
 @jit

@@ -40,13 +40,14 @@ from types import ModuleType
 
 from lab.engines.sim.core import expected_rate
 from lab.engines.sim.core.jit import MARKED, jit
-from lab.engines.sim.core.laws import balia, bbr, cubic, lia, olia, reno, wvegas
+from lab.engines.sim.core.laws import balia, bbr, cubic, dctcp, lia, olia, reno, wvegas
 from lab.engines.sim.core.state import Subflow
 
 LAWS: dict[str, ModuleType] = {
     "reno": reno,
     "cubic": cubic,
     "bbr": bbr,
+    "dctcp": dctcp,
     "lia": lia,
     "olia": olia,
     "balia": balia,

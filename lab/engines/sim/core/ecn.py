@@ -6,6 +6,8 @@
 4) The sender halves its window as after a loss, but at most once per round trip, and says so with
    its next new segment (CWR). It says so after losses, too.
 5) The receiver then ends 3).
+
+DCTCP has other rules for 1) (`links.new_packet`), 3) and 5) (`mark_echo`), and 4) (`laws.dctcp`).
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ def receive(s: Subflow, p: Packet) -> None:
 @jit
 def reduce(s: Subflow, now_ns: int) -> None:
     """Reduce the window of subflow `s`, to which an acknowledgement has brought a mark (4)."""
-    congestion.on_loss(s, now_ns)
+    congestion.on_mark(s, now_ns)
     s.mode, s.recover = at.REDUCED, s.snd_nxt
 
 

@@ -17,18 +17,19 @@ from lab.engines.sim.core.state import Event, Hop, Packet, Step, Subflow, World
 
 @jit
 def new_packet(w: World, s: Subflow, kind: int, route: Step, size: int) -> Packet:
-    """Take a packet from the chain of free packets, and fill in its subflow `s`, its kind
-    (such as SEGMENT), the first step of its route and its size in bytes.
+    """Take a packet from the chain of free packets, and fill in its subflow, its kind (such as
+    SEGMENT), the first step of its route and its size in bytes. DCTCP's are ECN-capable.
 
     There is always a free packet, because `event_loop.run` stops before the last one is taken.
     """
     p = w.free_packet
     w.free_packet = p.next
     w.free_packets -= 1
-    p.subflow = s
-    p.kind = kind
+    p.subflow, p.kind = s, kind
     p.step = route
     p.size = size
+    if s.connection.is_dctcp == 1:
+        p.ecn = at.ECT
     return p
 
 

@@ -25,6 +25,7 @@ from lab.engines.sim.core import (
     handshake,
     links,
     linux_scheduler,
+    mark_echo,
     receiver,
     reinjection,
     sender,
@@ -289,12 +290,10 @@ def receive(w: World, p: Packet, now_ns: int) -> Packet:
         if advanced and c.scheduler == at.LINUX:
             linux_scheduler.restart_timer(w, c, now_ns)
         return w.no_packet
+    earlier = mark_echo.note(w, s, p, now_ns) if c.is_dctcp == 1 else w.no_packet
     at_once = receiver.receive_segment(s, p, now_ns)
     receiver.reassemble(c, p.dsn, now_ns)
     if 0 < c.awaited <= c.data_rcv_nxt:
         c.awaited, w.halted_by = 0, c.application
     links.free_packet(w, p)
-    if at_once:
-        return receiver.send_ack(w, s, now_ns)
-    receiver.delay_ack(w, s, now_ns)
-    return w.no_packet
+    return receiver.acknowledge(w, s, at_once, earlier, now_ns)

@@ -71,7 +71,7 @@ def receive_segment(s: Subflow, p: Packet, now_ns: int) -> bool:
     s.segments_received += 1
     s.last_transmission = p.transmission
     held = s.out_of_order_held
-    if s.connection.is_ecn == 1:
+    if s.connection.is_ecn == 1 and s.connection.is_dctcp == 0:
         ecn.receive(s, p)
     if seq == s.rcv_nxt:
         slot.arrival = s.segments_received
@@ -109,6 +109,21 @@ def reassemble(c: Connection, dsn: int, now_ns: int) -> None:
         c.reorder_buffered = buffered
         c.reorder_buffered_max = max(c.reorder_buffered_max, buffered)
         c.reorder_buffered_recent = max(c.reorder_buffered_recent, buffered)
+
+
+@jit
+def acknowledge(w: World, s: Subflow, at_once: bool, earlier: Packet, now_ns: int) -> Packet:
+    """Acknowledge what subflow `s` has received, at once or later. `earlier` is an acknowledgement
+    that can enter its first hop now, or no packet. Return as `send_ack`, and `earlier` first."""
+    if not at_once:
+        delay_ack(w, s, now_ns)
+        return earlier
+    p = send_ack(w, s, now_ns)
+    if earlier == w.no_packet:
+        return p
+    if p != w.no_packet:
+        events.line_up(w, s.ack_line, now_ns, p)
+    return earlier
 
 
 @jit

@@ -422,6 +422,7 @@ class Subflow:
     # the congestion control in use
     law: LawState
     bbr: Bbr
+    dctcp: Dctcp
     is_rate_based: int  # it sets window and pacing rate at each acknowledgement, see `delivery`
     delivery: Delivery
     pacing_rate: float  # segments/s; 0: it sets none
@@ -578,6 +579,17 @@ class Bbr:
 
 
 @record
+class Dctcp:
+    """What DCTCP remembers of a subflow, see `laws.dctcp`."""
+
+    alpha: int  # in 1/1024
+    round_end: int  # SND_NXT when the round trip began
+    # since then
+    delivered: int
+    marked: int
+
+
+@record
 class Segment:
     """An entry of a subflow's ring: what is known of segment n."""
 
@@ -622,6 +634,7 @@ class Connection:
     is_penalising: int
     is_expected_by_window: int
     is_ecn: int
+    is_dctcp: int  # and so all of its packets are ECN-capable
     # application
     total_segments: int
     volume_bytes: int

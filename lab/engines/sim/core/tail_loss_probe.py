@@ -47,4 +47,4 @@ def receive_ack(s: Subflow, number: int, now_ns: int) -> None:
     s.probe_end = 0
     probe = s.probe_transmission
     if probe != at.NOTHING and number >= probe and s.mode == at.OPEN:
-        congestion.on_loss(s, now_ns)
+        congestion.on_mark(s, now_ns)  # Linux, tcp_process_tlp_ack: no loss for DCTCP
