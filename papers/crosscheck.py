@@ -54,7 +54,7 @@ class CrossCheck:
                     f"--engine: '{engine}' is not compared here: "
                     f"choose from {', '.join(study.engines)}"
                 )
-        return all(self._paired(study).make(_experiments(study), (engine,)) for study in studies)
+        return all(self._paired(study).make(experiments(study), (engine,)) for study in studies)
 
     def write(self, names: Sequence[str], page: Path) -> bool:
         """Make the missing runs of the named studies in both engines, and write their sections of
@@ -64,13 +64,13 @@ class CrossCheck:
         """
         sections = {}
         for study in chosen(names):
-            runs, experiments = self._paired(study), _experiments(study)
-            if not runs.make(experiments):
+            runs, wanted = self._paired(study), experiments(study)
+            if not runs.make(wanted):
                 return False
             folders = {
                 (engine, case.name): [run.folder for run, _ in runs.finished(each, engine)]
                 for engine in study.engines
-                for case, each in zip(study.cases, experiments, strict=True)
+                for case, each in zip(study.cases, wanted, strict=True)
             }
             found = {key: [read(folder) for folder in each] for key, each in folders.items()}
             made_on = hosts((engine, each) for (engine, _), row in folders.items() for each in row)
@@ -90,7 +90,7 @@ class CrossCheck:
         )
 
 
-def _experiments(study: Study) -> list[Experiment]:
+def experiments(study: Study) -> list[Experiment]:
     return [
         Experiment(
             f"{study.name}/{case.name}",

@@ -299,14 +299,14 @@ KINDS = Study(
     remarks=KINDS_REMARKS,
 )
 
-OPENING_REMARKS = """\
+COMPLETION_REMARKS = """\
 How long files take, from the first SYN to the last byte. A run has ten files of each size, one
 after the other; the value is their median. All runs are at rate scale 1.
 """
 FILES, SIZES_KB = 10, (1, 10, 100, 1000, 10_000)
 
 
-def _opening(
+def _completion(
     name: str, paths: str, gaps_s: tuple[float, ...], *settings: str, direction: str = "down"
 ) -> Case:
     """A case with FILES files of each size; `gaps_s` are from the start of one to the next."""
@@ -329,18 +329,21 @@ def _path(rate_mbps: float, delay_ms: float, queue_packets: int = 50, loss: floa
 
 
 EQUAL = f"{_path(10, 20)}, {_path(10, 20)}"
-OPENING = Study(
+SHORT = _path(10, 20, 10)
+COMPLETION = Study(
     "two_paths",
     0,
     (
-        _opening("equal", EQUAL, (1, 1, 1.5, 3, 8)),
-        _opening("plain TCP", EQUAL, (1, 1, 1.5, 3, 12), "multipath.server_enabled=false"),
-        _opening("upload", EQUAL, (1, 1, 1.5, 3, 8), direction="up"),
-        _opening("slow second path", f"{_path(20, 5)}, {_path(2, 75)}", (1, 1, 1.5, 3, 8)),
-        _opening("long second path", f"{_path(10, 10)}, {_path(10, 100)}", (1, 1, 1.5, 4, 10)),
-        _opening("long paths", f"{_path(20, 75, 200)}, {_path(20, 75, 200)}", (1, 1, 2, 4, 8)),
-        _opening("short queues", f"{_path(10, 20, 10)}, {_path(10, 20, 10)}", (1, 1, 1.5, 4, 12)),
-        _opening(
+        _completion("equal", EQUAL, (1, 1, 1.5, 3, 8)),
+        _completion("plain TCP", EQUAL, (1, 1, 1.5, 3, 12), "multipath.server_enabled=false"),
+        _completion("upload", EQUAL, (1, 1, 1.5, 3, 8), direction="up"),
+        _completion("slow second path", f"{_path(20, 5)}, {_path(2, 75)}", (1, 1, 1.5, 3, 8)),
+        _completion("long second path", f"{_path(10, 10)}, {_path(10, 100)}", (1, 1, 1.5, 4, 10)),
+        _completion("long paths", f"{_path(20, 75, 200)}, {_path(20, 75, 200)}", (1, 1, 2, 4, 8)),
+        _completion(
+            "short queues", f"{_path(10, 20, 10)}, {_path(10, 20, 10)}", (1, 1, 1.5, 4, 12)
+        ),
+        _completion(
             "loss", f"{_path(10, 10, 50, 0.01)}, {_path(10, 10, 50, 0.01)}", (1.5, 1.5, 2, 4, 12)
         ),
     ),
@@ -353,8 +356,8 @@ OPENING = Study(
         )
         for n, kb in enumerate(SIZES_KB)
     ),
-    remarks=OPENING_REMARKS,
+    remarks=COMPLETION_REMARKS,
     own_name="completion",
 )
 
-STUDIES = (TESTBED, TWO_PATHS, KINDS, OPENING)
+STUDIES = (TESTBED, TWO_PATHS, KINDS, COMPLETION)

@@ -1,120 +1,141 @@
-"""Send files over two paths at once, with this machine's kernel and in the simulator. As root:
+"""Compare how long files take with the kernel of this machine, as root:
 
-    PYTHONPATH=.:tests python -m emulation.kernel_files COUNT BYTES RATE_1 RATE_2
+    PYTHONPATH=.:tests python -m emulation.kernel_files
 
-COUNT connections start together and send BYTES each. The paths have RATE_1 and RATE_2 Mb/s,
-delays of 5 and 20 ms, and queues of 200 and 600 packets. Both sides print when each file arrived,
-and how many packets the sender sent on each path. The kernel also prints its counters of
-Multipath TCP. `kernel_paths` says what the machine needs.
+Each case of the study `completion` runs in real time over paths that `kernel_paths` emulates: no
+VM, no Open vSwitch, no POX. The user opens each connection when its file begins, with the programs
+of the emulation; the time counts from then on. The simulator makes the same runs, and the medians
+become a section of docs/notebook/crosscheck.md.
+
+    PYTHONPATH=.:tests python -m emulation.kernel_files CASE FILE
+
+runs one case and writes its result.
 """
 
 from __future__ import annotations
 
 import json
-import re
+import platform
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from emulation.kernel_paths import SERVER, Hosted
+from emulation.kernel_paths import MOST_LATE, SERVER, Hosted
 
-from lab.engines.mininet.network.host_setup import SOCKET_BUFFERS
-from lab.run.manifest import ROOT
-from lab.scenario import loading
+import lab
+from lab.cli.terminal import Terminal
+from lab.run.manifest import ROOT, commit
+from lab.scenario import loading as scenario
 from lab.scenario.loading import Overrides
+from lab.scenario.schema import Scenario
+from papers import crosscheck
+from papers.crosscheck import RUNS, CrossCheck, read
+from papers.paired_runs import PairedRuns
+from papers.studies import COMPLETION, Measured
 
-LIMIT_S = 60
-BUFFER_KB = 1000
-COUNTERS = ("MPTcpExtMPTCPRetrans", "MPTcpExtSubflowStale", "MPTcpExtDuplicateData")
-
-
-class Hosts(Hosted):
-    """Two hosts whose sockets have the buffers of the emulation's hosts."""
-
-    def _configure(self, count: int) -> None:
-        for host in self.hosts:
-            for name in ("rmem", "wmem"):
-                setting = f"net.ipv4.tcp_{name}={SOCKET_BUFFERS}"
-                subprocess.run(self.inside(host, ["sysctl", "-qw", setting]), check=True)
-        super()._configure(count)
+COMMAND = ("chrt", "-f", "10", sys.executable, "-m", "emulation.kernel_files")
+AT_ONCE = 4
+LEAD_S, LAST_S = 0.5, 20.0  # before the first file, and for the last one
+STUDY = replace(COMPLETION, engines=("kernel", "sim"))
 
 
-def settings(count: int, size: int, rates_mbps: Sequence[float]) -> tuple[str, ...]:
-    """Overrides of `two_paths` for these files."""
-    first, second = rates_mbps
-    paths = (
-        f"{{rate_mbps: {first}, delay_ms: 5, queue_packets: 200}}",
-        f"{{rate_mbps: {second}, delay_ms: 20, queue_packets: 600}}",
-    )
-    megabytes = count * size / 1e6
-    traffic = f"{{user: ue1, kind: file, volume_mb: {megabytes}, parallel: {count}}}"
-    return (
-        f"topology.paths=[{', '.join(paths)}]",
-        f"traffic=[{traffic}]",
-        f"multipath.receive_buffer_kb={BUFFER_KB}",
-        "multipath.cc=reno",
-        "multipath.scheduler=linux",
-        "rate_scale=1",
-        f"duration_s={LIMIT_S}",
-        "events=[]",
-    )
+def load(case_name: str) -> Scenario:
+    case = next(each for each in STUDY.cases if each.name == case_name)
+    overrides = Overrides(case.strategy, None, 1, case.duration_s, case.settings)
+    return scenario.load(STUDY.scenario, overrides)
 
 
-def with_kernel(count: int, size: int, rates_mbps: Sequence[float]) -> None:
-    net = Hosts(loading.load("two_paths", Overrides(settings=settings(count, size, rates_mbps))))
+def measure(loaded: Scenario) -> dict[str, Any]:
+    """Return the keys of result.json that the study reads."""
+    net = Hosted(loaded)
+    mptcp = loaded.multipath.server_enabled
     request = {
-        "server": SERVER,
-        "bind": "10.1.0.1",
-        "mptcp": True,
-        "direction": "down",
-        "cc": "reno",
-        "rate_bps": None,
-        "volume_bytes": size,
-        "receive_buffer_bytes": BUFFER_KB * 1000,
+        **{"server": SERVER, "bind": "10.1.0.1", "mptcp": mptcp, "cc": loaded.multipath.cc},
+        **{"rate_bps": None, "receive_buffer_bytes": loaded.multipath.receive_buffer_kb * 1000},
     }
-    for number in range(count):
-        net.programs.send("user", do="connect", id=f"f{number}", **request)
-    time.sleep(1.5)  # the second subflows join
-    for number in range(count):
-        net.programs.send("user", do="go", id=f"f{number}")
-    began = time.monotonic()
-    times: list[float | None] = [None]
-    while None in times and time.monotonic() - began < LIMIT_S:
-        time.sleep(1)
-        flows = net.programs.send("user", do="status")["flows"].values()
-        times = [each["done_s"] for each in flows]
-    devices = net.run("server", "cat /proc/net/dev")
-    packets = [int(re.search(rf"s{n}:(?:\s+\d+){{9}}\s+(\d+)", devices)[1]) for n in (1, 2)]
-    show("kernel", times, packets)
-    for host in net.hosts:
-        counted = dict(re.findall(r"^(\S+)\s+(\d+)", net.run(host, "nstat -asz"), re.M))
-        print(f"  {host}: {', '.join(f'{name} {counted[name]}' for name in COUNTERS)}")
+    flows = [
+        {
+            **request,
+            **{"id": f"f{n}", "direction": each.direction, "at_s": each.start_s},
+            "volume_bytes": round((each.volume_mb or 0) * 1e6),
+        }
+        for n, each in enumerate(loaded.traffic, 1)
+    ]
+    net.programs.send("user", do="plan", flows=flows)
+    net.programs.send("user", do="begin", zero_s=time.monotonic() + LEAD_S)
+    time.sleep(LEAD_S + loaded.duration_s)
+    end_s = time.monotonic() + LAST_S
+    while time.monotonic() < end_s and None in (found := _completions(net, flows)):
+        time.sleep(0.5)
+    late = net.paths.late / max(1, net.paths.forwarded)
     net.close()
+    return {
+        "status": "complete" if None not in found else "failed",
+        "overloaded": late > MOST_LATE,
+        "late_share": round(late, 4),
+        "seed": loaded.seed,
+        "connections": [{"completion_s": each} for each in found],
+    }
 
 
-def with_simulator(count: int, size: int, rates_mbps: Sequence[float]) -> None:
-    with tempfile.TemporaryDirectory() as base:
-        command = [sys.executable, "-m", "lab", "run", "two_paths", "--quiet", "--out", base]
-        for each in settings(count, size, rates_mbps):
-            command += ["--set", each]
-        subprocess.run(command, check=True, cwd=ROOT)
-        result = json.loads((Path(base) / "result.json").read_text())
-    connections = result["connections"]
-    packets = [sum(each["subflows"][n]["segments"] for each in connections) for n in (0, 1)]
-    show("sim", [each["completion_s"] for each in connections], packets)
+def _completions(net: Hosted, flows: list[dict[str, Any]]) -> list[float | None]:
+    status = net.programs.send("user", do="status")["flows"]
+    return [status.get(each["id"], {}).get("done_s") for each in flows]
 
 
-def show(side: str, times_s: Sequence[float | None], packets: Sequence[int]) -> None:
-    """Print the sorted completion times, and the packets on each path."""
-    times = " ".join(f"{each:.1f}" for each in sorted(each or -1 for each in times_s))
-    print(f"{side}: completed after {times} s; packets {packets[0]} and {packets[1]}")
+def make(folder: Path) -> None:
+    """Make the missing runs, AT_ONCE at a time, with real-time priority."""
+    folder.mkdir(parents=True, exist_ok=True)
+    missing = [each.name for each in STUDY.cases if not _file(folder, each.name).exists()]
+    environment = {
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}",
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+    }
+    for start in range(0, len(missing), AT_ONCE):
+        names = missing[start : start + AT_ONCE]
+        running = [
+            subprocess.Popen(
+                [*COMMAND, name, str(_file(folder, name))],
+                env=environment,
+            )
+            for name in names
+        ]
+        for name, process in zip(names, running, strict=True):
+            print(f"{name}: {process.wait() or 'done'}", flush=True)
+
+
+def _file(folder: Path, case: str) -> Path:
+    return folder / f"{case.replace(' ', '_')}.json"
+
+
+def main() -> None:
+    folder = RUNS / "kernel" / STUDY.name
+    make(folder)
+    simulator = PairedRuns(1, False, RUNS, Terminal(), engines=("sim",))
+    check = CrossCheck(simulator)
+    found = {
+        ("kernel", each.name): [Measured(json.loads(_file(folder, each.name).read_text()))]
+        for each in STUDY.cases
+    }
+    experiments = crosscheck.experiments(STUDY)
+    if not check.runs.make(experiments):
+        return
+    for case, experiment in zip(STUDY.cases, experiments, strict=True):
+        runs = check.runs.finished(experiment, "sim")
+        found["sim", case.name] = [read(run.folder) for run, _ in runs]
+    made_by = (
+        "Made by `PYTHONPATH=.:tests python -m emulation.kernel_files` with version "
+        f"{lab.__version__} of the lab, commit {commit()}, on Linux {platform.release()}."
+    )
+    print(crosscheck.section(STUDY, found, made_by))
 
 
 if __name__ == "__main__":
-    files, file_bytes, *path_rates = sys.argv[1:]
     sys.setswitchinterval(0.0005)
-    for side in (with_simulator, with_kernel):
-        side(int(files), int(file_bytes), [float(each) for each in path_rates])
+    if len(sys.argv) > 1:
+        Path(sys.argv[2]).write_text(json.dumps(measure(load(sys.argv[1]))) + "\n")
+    else:
+        main()

@@ -90,16 +90,14 @@ class Paths:
 
     def _run(self) -> None:
         in_flight: list[tuple[float, int, int, bytes]] = []
-        poll = select.poll()
-        for source in self.directions:
-            poll.register(source, select.POLLIN)
+        sources = list(self.directions)
         while True:
             while in_flight and in_flight[0][0] <= time.monotonic():
                 due_s, _, target, packet = heapq.heappop(in_flight)
                 self.late += time.monotonic() - due_s > LATE_S
                 os.write(target, packet)
             wait_s = in_flight[0][0] - time.monotonic() if in_flight else 0.05
-            for source, _ in poll.poll(max(0.0, wait_s * 1000)):
+            for source in select.select(sources, [], [], max(0.0, wait_s))[0]:
                 packet = os.read(source, 2000)
                 path = self.directions[source]
                 arrival_s = path.arrival_s(time.monotonic(), len(packet), self._rng.random())

@@ -285,6 +285,21 @@ class FlowRequest(NamedTuple):
         return cls(**{key: request[key] for key in cls._fields if key in request})
 
 
+def first_bytes(request: FlowRequest) -> bytes:
+    """Return what the user's end sends first: the request, a line of JSON.
+
+    If the flow starts at once, the command to start follows in the same packet. Sent on its own, it
+    would wait until the request is acknowledged (RFC 9293, section 3.7.4).
+    """
+    line = json.dumps(request._asdict()).encode() + b"\n"
+    is_started = bool(request.counted_from_s) and request.direction == "down"
+    return line + start_line(request.rate_bps) if is_started else line
+
+
+def start_line(rate_bps: int | None, at_s: float = 0.0) -> bytes:
+    return json.dumps({"rate_bps": rate_bps, "at_s": at_s}).encode() + b"\n"
+
+
 class Flow:
     """One end of a TCP or MPTCP flow: sends the flow's data or receives it.
 
@@ -320,8 +335,7 @@ class Flow:
         clock.
         """
         if not self.sends:
-            report = {"rate_bps": self.rate_bps, "at_s": at_s}
-            self.connection.sendall(json.dumps(report).encode() + b"\n")
+            self.connection.sendall(start_line(self.rate_bps, at_s))
 
     def set_cc(self, cc: str) -> None:
         """Change the congestion control of this end, on all subflows and also on later ones.

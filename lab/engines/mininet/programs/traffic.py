@@ -60,6 +60,7 @@ from lab.engines.mininet.programs.flow import (
     FlowRequest,
     bind,
     choose_cc,
+    first_bytes,
     open_datagrams,
     open_socket,
 )
@@ -180,7 +181,7 @@ class TrafficProgram:
         connection.settimeout(CONNECT_TIMEOUT_S)
         connection.connect((request.server, PORT))
         connection.settimeout(None)
-        connection.sendall(json.dumps(request._asdict()).encode() + b"\n")
+        connection.sendall(first_bytes(request))
         self.flows[request.id] = self._end(request, connection)
         return {"port": connection.getsockname()[1]}
 
@@ -247,7 +248,7 @@ class TrafficProgram:
         """Open a TCP flow and start it at once. A flow that cannot be opened is never complete."""
         with contextlib.suppress(OSError):
             self.connect(request)
-            self.go(request.id, 0.0)
+            self.flows[request.id].go()
 
     def subflows(self) -> Answer:
         """Answer, for each flow, how many subflows it has in addition to its first.
