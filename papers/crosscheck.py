@@ -54,7 +54,7 @@ class CrossCheck:
                     f"--engine: '{engine}' is not compared here: "
                     f"choose from {', '.join(study.engines)}"
                 )
-        return all(self._paired(study).make(experiments(study), (engine,)) for study in studies)
+        return all(self._paired(study).make(_experiments(study), (engine,)) for study in studies)
 
     def write(self, names: Sequence[str], page: Path) -> bool:
         """Make the missing runs of the named studies in both engines, and write their sections of
@@ -64,7 +64,7 @@ class CrossCheck:
         """
         sections = {}
         for study in chosen(names):
-            runs, wanted = self._paired(study), experiments(study)
+            runs, wanted = self._paired(study), _experiments(study)
             if not runs.make(wanted):
                 return False
             folders = {
@@ -90,7 +90,7 @@ class CrossCheck:
         )
 
 
-def experiments(study: Study) -> list[Experiment]:
+def _experiments(study: Study) -> list[Experiment]:
     return [
         Experiment(
             f"{study.name}/{case.name}",

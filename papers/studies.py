@@ -329,7 +329,7 @@ def _path(rate_mbps: float, delay_ms: float, queue_packets: int = 50, loss: floa
 
 
 EQUAL = f"{_path(10, 20)}, {_path(10, 20)}"
-SHORT = _path(10, 20, 10)
+SHORT_QUEUE = _path(10, 20, 10)
 COMPLETION = Study(
     "two_paths",
     0,
@@ -340,9 +340,7 @@ COMPLETION = Study(
         _completion("slow second path", f"{_path(20, 5)}, {_path(2, 75)}", (1, 1, 1.5, 3, 8)),
         _completion("long second path", f"{_path(10, 10)}, {_path(10, 100)}", (1, 1, 1.5, 4, 10)),
         _completion("long paths", f"{_path(20, 75, 200)}, {_path(20, 75, 200)}", (1, 1, 2, 4, 8)),
-        _completion(
-            "short queues", f"{_path(10, 20, 10)}, {_path(10, 20, 10)}", (1, 1, 1.5, 4, 12)
-        ),
+        _completion("short queues", f"{SHORT_QUEUE}, {SHORT_QUEUE}", (1, 1, 1.5, 4, 12)),
         _completion(
             "loss", f"{_path(10, 10, 50, 0.01)}, {_path(10, 10, 50, 0.01)}", (1.5, 1.5, 2, 4, 12)
         ),

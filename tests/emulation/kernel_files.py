@@ -82,8 +82,13 @@ def measure(loaded: Scenario) -> dict[str, Any]:
 
 
 def _completions(net: Hosted, flows: list[dict[str, Any]]) -> list[float | None]:
-    status = net.programs.send("user", do="status")["flows"]
-    return [status.get(each["id"], {}).get("done_s") for each in flows]
+    """Return the times until the last byte arrived; None for what has not arrived."""
+    receivers = {"down": "user", "up": "server"}
+    status = {
+        direction: net.programs.send(host, do="status")["flows"]
+        for direction, host in receivers.items()
+    }
+    return [status[each["direction"]].get(each["id"], {}).get("done_s") for each in flows]
 
 
 def make(folder: Path) -> None:
@@ -111,26 +116,22 @@ def _file(folder: Path, case: str) -> Path:
     return folder / f"{case.replace(' ', '_')}.json"
 
 
-def main() -> None:
-    folder = RUNS / "kernel" / STUDY.name
-    make(folder)
-    simulator = PairedRuns(1, False, RUNS, Terminal(), engines=("sim",))
-    check = CrossCheck(simulator)
-    found = {
-        ("kernel", each.name): [Measured(json.loads(_file(folder, each.name).read_text()))]
-        for each in STUDY.cases
-    }
-    experiments = crosscheck.experiments(STUDY)
-    if not check.runs.make(experiments):
-        return
-    for case, experiment in zip(STUDY.cases, experiments, strict=True):
-        runs = check.runs.finished(experiment, "sim")
-        found["sim", case.name] = [read(run.folder) for run, _ in runs]
+def main(page: Path = crosscheck.PAGE) -> None:
+    kernel = RUNS / "kernel" / STUDY.name
+    make(kernel)
+    if not CrossCheck(PairedRuns(1, RUNS, Terminal())).make([STUDY.name], "sim"):
+        raise SystemExit("the simulator's runs were interrupted")
+    found: dict[tuple[str, str], list[Measured]] = {}
+    for case in STUDY.cases:
+        result = json.loads(_file(kernel, case.name).read_text())
+        found["kernel", case.name] = [Measured(result)]
+        found["sim", case.name] = [read(RUNS / "sim" / STUDY.name / case.name / "none-1")]
     made_by = (
-        "Made by `PYTHONPATH=.:tests python -m emulation.kernel_files` with version "
-        f"{lab.__version__} of the lab, commit {commit()}, on Linux {platform.release()}."
+        "Made by `PYTHONPATH=.:tests .venv/bin/python -m emulation.kernel_files` with version "
+        f"{lab.__version__} of the lab, commit {commit()}; Linux {platform.release()}."
     )
-    print(crosscheck.section(STUDY, found, made_by))
+    section = crosscheck.section(STUDY, found, made_by)
+    page.write_text(crosscheck.composed(page.read_text(), {STUDY.name: section}))
 
 
 if __name__ == "__main__":
