@@ -107,7 +107,8 @@ class Tables:
     def _world(self) -> at.World:
         """Return a world with the records that stand for no packet, no hop and no subflow."""
         one = self.make.one
-        no_hop, no_packet, no_subflow = one(at.Hop, kind=at.END), one(at.Packet), one(at.Subflow)
+        no_hop, no_packet = one(at.Hop, kind=at.END), one(at.Packet)
+        no_subflow = one(at.Subflow, connection=one(at.Connection))
         end = one(at.Step, hop=no_hop)
         end.next = end.before = no_packet.step = end
         no_packet.next = no_packet
