@@ -335,7 +335,7 @@ COMPLETION = Study(
     0,
     (
         _completion("equal", EQUAL, (1, 1, 1.5, 3, 8)),
-        _completion("plain TCP", EQUAL, (1, 1, 1.5, 3, 12), "multipath.server_enabled=false"),
+        _completion("plain TCP", _path(10, 20), (1, 1, 1.5, 3, 12), "multipath.server_enabled=false"),
         _completion("upload", EQUAL, (1, 1, 1.5, 3, 8), direction="up"),
         _completion("slow second path", f"{_path(20, 5)}, {_path(2, 75)}", (1, 1, 1.5, 3, 8)),
         _completion("long second path", f"{_path(10, 10)}, {_path(10, 100)}", (1, 1, 1.5, 4, 10)),
