@@ -201,6 +201,24 @@ def test_a_short_file_needs_no_second_subflow_to_be_multipath_tcp(paths):
 
 
 @pytest.mark.parametrize("direction", ["down", "up"])
+@pytest.mark.parametrize(
+    ("stack", "volume_mb", "joins"),
+    [("linux", 0.4, 0), ("linux", 4, 1), ("paper", 0.4, 1)],
+    ids=["closed", "still writing", "kernel of the papers"],
+)
+def test_a_sender_that_has_closed_its_side_refuses_further_subflows(
+    paths, direction, stack, volume_mb, joins
+):
+    """0.4 MB are in the send buffer, and on their way for 0.17 s, when the second path has been
+    asked for 0.15 s."""
+    traffic = {"kind": "file", "volume_mb": volume_mb, "direction": direction}
+    fast, far = {"rate_mbps": 20, "delay_ms": 5}, {"rate_mbps": 2, "delay_ms": 50}
+    simulation = paths(fast, far, traffic=traffic, multipath={"stack": stack})
+    simulation.run(8)
+    assert simulation.report()["mptcp"]["joins"] == joins
+
+
+@pytest.mark.parametrize("direction", ["down", "up"])
 @pytest.mark.parametrize("kind", ["SYN", "SYN/ACK", "third ACK", "confirmation"])
 def test_a_lost_packet_of_a_join_delays_only_this_subflow(
     paths, monkeypatch, interpreted, direction, kind
