@@ -37,6 +37,7 @@ from emulation.small_network import NoLedger
 
 from lab.engines.mininet.kernel import netlink
 from lab.engines.mininet.kernel.path_manager import PathManager
+from lab.engines.mininet.network.host_setup import SOCKET_BUFFERS
 from lab.engines.mininet.network.joins import MAX_SUBFLOWS
 from lab.engines.mininet.programs.userspace_path_manager import Join, UserspacePathManager
 from lab.engines.mininet.traffic.processes import TrafficProcesses
@@ -148,6 +149,8 @@ class Hosted:
         by_lab = count > MAX_SUBFLOWS + 1
         for host in self.hosts:
             self.run(host, f"sysctl -qw {SETTINGS} net.mptcp.pm_type={int(by_lab)}")
+            buffers = [f"net.ipv4.tcp_{each}mem={SOCKET_BUFFERS}" for each in "rw"]
+            subprocess.run(self.inside(host, ["sysctl", "-qw", *buffers]), check=True)
             self.run(host, "ip link set lo up")
             self.run(host, "ip mptcp limits set subflow 8")
         self.run("server", f"ip addr add {SERVER}/32 dev lo")

@@ -18,8 +18,8 @@ from lab.scenario.clients import ClientSpec
 from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
 
+from .losses import lose
 from .networks import MS, SECOND, chain
-from .test_handshakes import interpreted, lose  # noqa: F401 - a fixture
 
 
 def client(answer_bytes=1000, **more):
@@ -83,7 +83,7 @@ def test_a_large_request_takes_the_time_of_its_packets_on_both_links(packets):
     assert took_s == pytest.approx(0.04 + up_s + down_s, abs=0.003)
 
 
-def test_a_large_request_is_answered_when_its_last_lost_packet_is_there(monkeypatch, interpreted):  # noqa: F811
+def test_a_large_request_is_answered_when_its_last_lost_packet_is_there(monkeypatch, interpreted):
     lost = lose_request(monkeypatch, 4)
     (took_s,) = exchanged(client(request_bytes=14_000), chain(2, delay_ns=10 * MS))
     assert lost
@@ -95,7 +95,7 @@ def test_a_large_request_is_answered_when_its_last_lost_packet_is_there(monkeypa
 )
 def test_what_is_lost_is_repeated_and_nothing_is_answered_twice(
     monkeypatch,
-    interpreted,  # noqa: F811
+    interpreted,
     kind,
     extra_s,
 ):
@@ -117,7 +117,7 @@ def test_what_is_lost_is_repeated_and_nothing_is_answered_twice(
     assert len(heard) == 1
 
 
-def test_requests_that_overtake_a_lost_one_wait_for_it(monkeypatch, interpreted):  # noqa: F811
+def test_requests_that_overtake_a_lost_one_wait_for_it(monkeypatch, interpreted):
     lose_request(monkeypatch, 1)
     flow = client(requests_per_s=40.0, think_s=None)
     took = exchanged(flow, chain(2, delay_ns=10 * MS))

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from lab.engines.sim.core import handshake
+from lab.engines.sim.core import handshake, handshake_sizes
 from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
 from lab.scenario.flows import Flow
@@ -201,6 +201,24 @@ def test_a_short_file_needs_no_second_subflow_to_be_multipath_tcp(paths):
 
 
 @pytest.mark.parametrize("direction", ["down", "up"])
+@pytest.mark.parametrize(
+    ("stack", "volume_mb", "joins"),
+    [("linux", 0.4, 0), ("linux", 4, 1), ("paper", 0.4, 1)],
+    ids=["closed", "still writing", "kernel of the papers"],
+)
+def test_a_sender_that_has_closed_its_side_refuses_further_subflows(
+    paths, direction, stack, volume_mb, joins
+):
+    """0.4 MB are in the send buffer, and on their way for 0.17 s, when the second path has been
+    asked for 0.15 s."""
+    traffic = {"kind": "file", "volume_mb": volume_mb, "direction": direction}
+    fast, far = {"rate_mbps": 20, "delay_ms": 5}, {"rate_mbps": 2, "delay_ms": 50}
+    simulation = paths(fast, far, traffic=traffic, multipath={"stack": stack})
+    simulation.run(8)
+    assert simulation.report()["mptcp"]["joins"] == joins
+
+
+@pytest.mark.parametrize("direction", ["down", "up"])
 @pytest.mark.parametrize("kind", ["SYN", "SYN/ACK", "third ACK", "confirmation"])
 def test_a_lost_packet_of_a_join_delays_only_this_subflow(
     paths, monkeypatch, interpreted, direction, kind
@@ -269,7 +287,7 @@ def test_sizes_on_the_wire_are_those_of_linux():
     order = (at.SYN, at.SYN_ACK, at.THIRD_ACK, at.CONFIRMATION)
     sizes = []
     for s.connection.is_mptcp, s.number in ((0, 0), (1, 0), (1, 1)):
-        sizes.append([handshake.frame_bytes(s, kind) for kind in order])
+        sizes.append([handshake_sizes.frame_bytes(s, kind) for kind in order])
     assert sizes == [[74, 74, 66, 66], [78, 86, 86, 78], [86, 90, 90, 78]]
 
 

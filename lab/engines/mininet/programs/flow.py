@@ -373,6 +373,8 @@ class Flow:
         possible.
         """
         left = self._volume_bytes
+        if left is not None:
+            self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         turns = Application(time.monotonic())
         while left is None or left > 0:
             now_s, rate_bps = time.monotonic(), self.rate_bps

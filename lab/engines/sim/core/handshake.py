@@ -17,6 +17,9 @@ address of the server that the client does not know wait until it is announced (
             confirmed. The client may send
             data when the fourth ACK is here
 
+An end that sends, and whose application has closed its side, refuses the subflow when it hears of
+it, as Linux does (mptcp_is_fully_established): all is in the send buffer by then.
+
 A SYN is repeated after 1 s, 3 s, 7 s and so on, and given up after 127 s; a SYN/ACK is given up
 after 63 s (RFC 6298; Linux, tcp_syn_retries and tcp_synack_retries). All these packets use the same
 routes, queues and channels as other packets.
@@ -29,7 +32,9 @@ from lab.engines.sim.core import (
     application,
     congestion,
     events,
+    handshake_sizes,
     links,
+    linux_scheduler,
     round_trips,
 )
 from lab.engines.sim.core import state as at
@@ -39,37 +44,6 @@ from lab.engines.sim.core.state import Connection, Packet, Subflow, World
 FIRST_RTO_NS = 1_000_000_000  # RFC 6298, (2.1)
 RTO_MAX_NS = 120_000_000_000  # Linux, TCP_RTO_MAX
 SYN_TRIES, SYN_ACK_TRIES = 7, 6  # the first one and its repetitions
-REQUEST_BYTES = 300  # what the programs of the emulation send to start a download
-
-# Ethernet frames: headers of 14 + 20 + 20 bytes, then the options of a SYN (20: MSS, SACK, time
-# stamps, window scale) or of other packets (12: time stamps), as Linux sends them
-SYN_BYTES, PLAIN_BYTES = 74, 66
-# the options MP_CAPABLE and MP_JOIN (RFC 8684, figures 4 to 8), and a data sequence signal
-CAPABLE_SYN, CAPABLE_SYN_ACK, CAPABLE_ACK, CAPABLE_DATA = 4, 12, 20, 24
-JOIN_SYN, JOIN_SYN_ACK, JOIN_ACK = 12, 16, 24
-DATA_ACK = 12
-
-
-@jit
-def option_bytes(is_join: bool, kind: int) -> int:
-    """Return the length of the options of Multipath TCP in a packet of a handshake."""
-    if kind == at.SYN:
-        return JOIN_SYN if is_join else CAPABLE_SYN
-    if kind == at.SYN_ACK:
-        return JOIN_SYN_ACK if is_join else CAPABLE_SYN_ACK
-    if kind == at.THIRD_ACK:
-        return JOIN_ACK if is_join else CAPABLE_ACK
-    return CAPABLE_DATA if kind == at.REQUEST else DATA_ACK
-
-
-@jit
-def frame_bytes(s: Subflow, kind: int) -> int:
-    size = SYN_BYTES if kind == at.SYN or kind == at.SYN_ACK else PLAIN_BYTES
-    if kind == at.REQUEST:
-        size += REQUEST_BYTES
-    if s.connection.is_mptcp == 1:
-        size += option_bytes(s.number > 0, kind)
-    return size
 
 
 @jit
@@ -80,7 +54,7 @@ def send(w: World, s: Subflow, kind: int, now_ns: int) -> None:
     route, line = s.ack_route, s.ack_line
     if from_sender:
         route, line = s.data_route, s.host_line
-    p = links.new_packet(w, s, kind, route, frame_bytes(s, kind))
+    p = links.new_packet(w, s, kind, route, handshake_sizes.frame_bytes(s, kind))
     p.stamp_ns = now_ns
     p.echo_ns = s.server_echo_ns if from_server else s.client_echo_ns
     links.forward(w, line, p, now_ns + 1, now_ns)
@@ -153,6 +127,8 @@ def on_client_due(w: World, s: Subflow, now_ns: int) -> None:
 def on_syn_ack(w: World, s: Subflow, p: Packet, now_ns: int) -> None:
     """Handle a SYN/ACK at the client of subflow `s`."""
     s.client_echo_ns = p.stamp_ns
+    if s.connection.is_upload == 1 and refuses(s):
+        return
     if s.client != at.SYN_SENT:
         send(w, s, at.THIRD_ACK, now_ns)  # the first one was lost
         return
@@ -244,6 +220,8 @@ def accept(s: Subflow) -> None:
 @jit
 def on_third_ack(w: World, s: Subflow, p: Packet, now_ns: int) -> None:
     """Handle a third ACK at the server of subflow `s`, with or without a request."""
+    if s.connection.is_upload == 0 and refuses(s):
+        return
     if s.server != at.ACCEPTED:
         accept(s)
         measure(s, False, s.server_tries, now_ns - p.echo_ns)
@@ -264,6 +242,16 @@ def on_third_ack(w: World, s: Subflow, p: Packet, now_ns: int) -> None:
 def is_over(s: Subflow) -> bool:
     """Return True if subflow `s` or its connection needs no handshake any more."""
     return s.state == at.CLOSED or s.connection.done_ns > 0
+
+
+@jit
+def refuses(s: Subflow) -> bool:
+    """Close subflow `s` and return True if the sender opens no further subflow."""
+    if s.number > 0 and s.state == at.OPENING and linux_scheduler.has_closed(s.connection):
+        s.state = at.CLOSED
+        s.client_timer.expires_ns = s.server_timer.expires_ns = 0
+        return True
+    return False
 
 
 @jit

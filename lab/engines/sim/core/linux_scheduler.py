@@ -40,6 +40,15 @@ def written_segments(c: Connection) -> int:
 
 
 @jit
+def has_closed(c: Connection) -> bool:
+    """Return True if the application has written a whole file and has closed its side: the send
+    buffer has room for the rest."""
+    if c.scheduler != at.LINUX or c.total_segments == at.FOREVER:
+        return False
+    return written_segments(c) == c.total_segments <= c.data_snd_una + c.send_window
+
+
+@jit
 def unacknowledged(s: Subflow) -> int:
     """Return how many segments are in the socket of subflow `s`. They are unsent, or sent but not
     acknowledged."""
