@@ -108,9 +108,11 @@ def watched(s, rounds, delivered, lost, now_ns):
 
 
 @pytest.fixture
-def watching(alone):
+def watching():
     """A subflow that has just seen its first loss, at 20 s."""
-    s, _ = alone
+    network = started(chain(2), replace(BULK, cc="bbr"))
+    network.run(SECOND)
+    _, s = places(network)
     policer.forget(s)
     s.delivery.delivered_ns = 20 * SECOND
     policer.watch(s, True, False)

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from lab.engines.sim.core import handshake, handshake_sizes
+from lab.engines.sim.core import handshake
 from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
 from lab.scenario.flows import Flow
@@ -287,7 +287,7 @@ def test_sizes_on_the_wire_are_those_of_linux():
     order = (at.SYN, at.SYN_ACK, at.THIRD_ACK, at.CONFIRMATION)
     sizes = []
     for s.connection.is_mptcp, s.number in ((0, 0), (1, 0), (1, 1)):
-        sizes.append([handshake_sizes.frame_bytes(s, kind) for kind in order])
+        sizes.append([handshake.frame_bytes(s, kind) for kind in order])
     assert sizes == [[74, 74, 66, 66], [78, 86, 86, 78], [86, 90, 90, 78]]
 
 

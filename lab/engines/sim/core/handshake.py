@@ -17,8 +17,7 @@ address of the server that the client does not know wait until it is announced (
             confirmed. The client may send
             data when the fourth ACK is here
 
-An end that sends, and whose application has closed its side, refuses the subflow when it hears of
-it, as Linux does (mptcp_is_fully_established): all is in the send buffer by then.
+A sender whose application has closed its side refuses it (Linux, mptcp_is_fully_established).
 
 A SYN is repeated after 1 s, 3 s, 7 s and so on, and given up after 127 s; a SYN/ACK is given up
 after 63 s (RFC 6298; Linux, tcp_syn_retries and tcp_synack_retries). All these packets use the same
@@ -32,7 +31,6 @@ from lab.engines.sim.core import (
     application,
     congestion,
     events,
-    handshake_sizes,
     links,
     linux_scheduler,
     round_trips,
@@ -44,6 +42,37 @@ from lab.engines.sim.core.state import Connection, Packet, Subflow, World
 FIRST_RTO_NS = 1_000_000_000  # RFC 6298, (2.1)
 RTO_MAX_NS = 120_000_000_000  # Linux, TCP_RTO_MAX
 SYN_TRIES, SYN_ACK_TRIES = 7, 6  # the first one and its repetitions
+REQUEST_BYTES = 300  # what the programs of the emulation send to start a download
+
+# Ethernet frames: headers of 14 + 20 + 20 bytes, then the options of a SYN (20: MSS, SACK, time
+# stamps, window scale) or of other packets (12: time stamps), as Linux sends them
+SYN_BYTES, PLAIN_BYTES = 74, 66
+# the options MP_CAPABLE and MP_JOIN (RFC 8684, figures 4 to 8), and a data sequence signal
+CAPABLE_SYN, CAPABLE_SYN_ACK, CAPABLE_ACK, CAPABLE_DATA = 4, 12, 20, 24
+JOIN_SYN, JOIN_SYN_ACK, JOIN_ACK = 12, 16, 24
+DATA_ACK = 12
+
+
+@jit
+def option_bytes(is_join: bool, kind: int) -> int:
+    """Return the length of the options of Multipath TCP in a packet of a handshake."""
+    if kind == at.SYN:
+        return JOIN_SYN if is_join else CAPABLE_SYN
+    if kind == at.SYN_ACK:
+        return JOIN_SYN_ACK if is_join else CAPABLE_SYN_ACK
+    if kind == at.THIRD_ACK:
+        return JOIN_ACK if is_join else CAPABLE_ACK
+    return CAPABLE_DATA if kind == at.REQUEST else DATA_ACK
+
+
+@jit
+def frame_bytes(s: Subflow, kind: int) -> int:
+    size = SYN_BYTES if kind == at.SYN or kind == at.SYN_ACK else PLAIN_BYTES
+    if kind == at.REQUEST:
+        size += REQUEST_BYTES
+    if s.connection.is_mptcp == 1:
+        size += option_bytes(s.number > 0, kind)
+    return size
 
 
 @jit
@@ -54,7 +83,7 @@ def send(w: World, s: Subflow, kind: int, now_ns: int) -> None:
     route, line = s.ack_route, s.ack_line
     if from_sender:
         route, line = s.data_route, s.host_line
-    p = links.new_packet(w, s, kind, route, handshake_sizes.frame_bytes(s, kind))
+    p = links.new_packet(w, s, kind, route, frame_bytes(s, kind))
     p.stamp_ns = now_ns
     p.echo_ns = s.server_echo_ns if from_server else s.client_echo_ns
     links.forward(w, line, p, now_ns + 1, now_ns)
@@ -71,23 +100,6 @@ def establish(w: World, s: Subflow, now_ns: int) -> None:
         application.restart(w, c, now_ns)
     else:
         events.schedule(w, now_ns, c.push)
-
-
-@jit
-def measure(s: Subflow, is_client: bool, tries: int, rtt_ns: int) -> None:
-    """Give the RTT of the handshake to the end of subflow `s` that has measured it.
-
-    This end has sent the packet that was answered `tries` times. If the end sends the data, and
-    more than one of these packets was lost, its window is one segment (Linux, tcp_init_transfer).
-    """
-    if is_client:
-        s.client_rtt_ns = rtt_ns
-    if is_client == (s.connection.is_upload == 1):
-        round_trips.start(s, rtt_ns)
-        if tries > 2:
-            s.cwnd = 1.0
-    else:
-        s.receiver_rto_ns = round_trips.first_rto_ns(rtt_ns)
 
 
 # --- the client
@@ -132,7 +144,7 @@ def on_syn_ack(w: World, s: Subflow, p: Packet, now_ns: int) -> None:
     if s.client != at.SYN_SENT:
         send(w, s, at.THIRD_ACK, now_ns)  # the first one was lost
         return
-    measure(s, True, s.client_tries, now_ns - p.echo_ns)
+    round_trips.take_handshake(s, True, s.client_tries, now_ns - p.echo_ns)
     s.client, s.client_tries = at.ANSWERED, 0
     s.client_timer.expires_ns = 0
     if s.number > 0 or s.connection.is_upload == 0:
@@ -224,7 +236,7 @@ def on_third_ack(w: World, s: Subflow, p: Packet, now_ns: int) -> None:
         return
     if s.server != at.ACCEPTED:
         accept(s)
-        measure(s, False, s.server_tries, now_ns - p.echo_ns)
+        round_trips.take_handshake(s, False, s.server_tries, now_ns - p.echo_ns)
     s.server_echo_ns = p.stamp_ns
     starts = s.number > 0 or p.kind == at.REQUEST
     if starts and s.connection.is_upload == 0 and s.state == at.OPENING:

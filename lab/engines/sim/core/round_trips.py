@@ -79,3 +79,20 @@ def _update_variance(s: Subflow, error_ns: int, expected: int) -> None:
         s.rttvar_ns -= (s.rttvar_ns - largest_ns) // 4
         s.largest_deviation_ns = LEAST_DEVIATION_NS
         s.rtt_round_end = s.snd_nxt
+
+
+@jit
+def take_handshake(s: Subflow, is_client: bool, tries: int, rtt_ns: int) -> None:
+    """Give the RTT of the handshake to the end of subflow `s` that has measured it.
+
+    This end has sent the packet that was answered `tries` times. If the end sends the data, and
+    more than one of these packets was lost, its window is one segment (Linux, tcp_init_transfer).
+    """
+    if is_client:
+        s.client_rtt_ns = rtt_ns
+    if is_client == (s.connection.is_upload == 1):
+        start(s, rtt_ns)
+        if tries > 2:
+            s.cwnd = 1.0
+    else:
+        s.receiver_rto_ns = first_rto_ns(rtt_ns)
