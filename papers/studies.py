@@ -309,8 +309,8 @@ after the other; the value is their median. All runs are at rate scale 1, and ha
   kernel's), so the second path is opened, and the file waits for what it is given.
 - `upload`, 100 kB: the user's program first sends a line with its request, which takes one of the
   ten segments of the first window. The simulator sends no such line, and needs a round trip less.
-- Files of 1 kB take 1 to 2 ms longer than in the simulator, which the program that emulates the
-  paths may need."""
+- Files of 1 and 10 kB take 2 to 10 ms longer than in the simulator. The program that emulates the
+  paths shares two processors with seven others; in an earlier run on the same paths it were 2 ms."""
 FILES, SIZES_KB = 10, (1, 10, 100, 1000, 10_000)
 
 
