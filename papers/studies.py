@@ -310,7 +310,7 @@ after the other; the value is their median. All runs are at rate scale 1, and ha
 - `upload`, 100 kB: the user's program first sends a line with its request, which takes one of the
   ten segments of the first window. The simulator sends no such line, and needs a round trip less.
 - Files of 1 and 10 kB take 2 to 10 ms longer than in the simulator. The program that emulates the
-  paths shares two processors with seven others; in an earlier run on the same paths it were 2 ms."""
+  paths shares two processors with three others; an earlier run of these paths was 2 ms longer."""
 FILES, SIZES_KB = 10, (1, 10, 100, 1000, 10_000)
 
 
