@@ -7,8 +7,8 @@ These are the rules of the kernel's path manager:
    `add_addr_accepted` of them, and opens a subflow to each from its first address, or from all its
    addresses with `fullmesh` if there are any.
 3) Each other address of the user opens a subflow to the server's first address.
-4) `subflows` is how many of these subflows there are beyond the first one. The announcement is in
-   the first packet of the server that the user waits for, so 2 comes before 3.
+4) `subflows` is how many of these subflows there are beyond the first one. The first announcement
+   is the packet of the server that the user waits for before it opens any, so 2 comes before 3.
 """
 
 from __future__ import annotations

@@ -88,7 +88,8 @@ def max_min_rates(capacity_bps: Sequence[float], paths: Paths, present: Shares) 
 
 
 def competing(capacity_bps: Sequence[float], paths: Paths) -> list[list[str]]:
-    """Divide the connections into those that share scarce arcs, directly or through others."""
+    """Divide the connections into lists. Those in one list share scarce arcs, directly or through
+    others in it."""
     return [names for names, _ in _groups(capacity_bps, paths)]
 
 

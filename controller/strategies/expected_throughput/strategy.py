@@ -566,8 +566,8 @@ class Unlimited:
         self._paced: dict[SubflowKey, int] = {}  # in the network
 
     def seen(self, observation: Observation, with_rivals: bool = False) -> Observation:
-        """Return the observation with the stored rates, or with only those of connections that have
-        rivals: their rates show whether they need their share."""
+        """Return the observation with the stored pacing rates. With `with_rivals`, only connections
+        that have rivals get theirs, which is their fair share: do they send less than that?"""
         shown = self._with_rivals if with_rivals else self._rates_bps.keys()
         self._paced = {
             each.key: each.expected_bps

@@ -281,7 +281,7 @@ class Observer:
 
 
 def is_open(c: at.Connection) -> bool:
-    """Return True for a connection of TCP that has not yet transferred its whole file."""
+    """Return True if this is a TCP connection that has not transferred its whole file yet."""
     return not c.is_datagrams and c.done_ns == 0
 
 

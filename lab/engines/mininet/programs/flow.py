@@ -373,7 +373,7 @@ class Flow:
         possible.
         """
         left = self._volume_bytes
-        if left is not None:
+        if left is not None:  # else the last segment, not a full one, waits for acknowledgements
             self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         turns = Application(time.monotonic())
         while left is None or left > 0:

@@ -84,7 +84,7 @@ def is_close(s: Subflow, rate: float, other: float) -> bool:
 
 @jit
 def is_held_long_enough(s: Subflow) -> bool:
-    """Count the round trips of PROBE_BW in which the rate is used."""
+    """Count a round trip of PROBE_BW in which the rate is used. Return True after the last one."""
     b = s.bbr
     b.watched_rounds += b.is_policed * b.starts_round
     return b.is_policed == 1 and b.watched_rounds >= HELD_ROUNDS
