@@ -7,7 +7,8 @@
    its next new segment (CWR). It says so after losses, too.
 5) The receiver then ends 3).
 
-DCTCP has other rules for 1) (`links.new_packet`), 3) and 5) (`mark_echo`), and 4) (`laws.dctcp`).
+DCTCP has other rules for 1) (`links.new_packet`), 3) and 5) (`receiver.note_mark`), and 4)
+(`laws.dctcp`).
 """
 
 from __future__ import annotations

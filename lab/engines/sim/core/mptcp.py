@@ -25,7 +25,6 @@ from lab.engines.sim.core import (
     handshake,
     links,
     linux_scheduler,
-    mark_echo,
     receiver,
     reinjection,
     sender,
@@ -290,7 +289,7 @@ def receive(w: World, p: Packet, now_ns: int) -> Packet:
         if advanced and c.scheduler == at.LINUX:
             linux_scheduler.restart_timer(w, c, now_ns)
         return w.no_packet
-    earlier = mark_echo.note(w, s, p, now_ns) if c.is_dctcp == 1 else w.no_packet
+    earlier = receiver.note_mark(w, s, p, now_ns) if c.is_dctcp == 1 else w.no_packet
     at_once = receiver.receive_segment(s, p, now_ns)
     receiver.reassemble(c, p.dsn, now_ns)
     if 0 < c.awaited <= c.data_rcv_nxt:

@@ -112,6 +112,28 @@ def reassemble(c: Connection, dsn: int, now_ns: int) -> None:
 
 
 @jit
+def note_mark(w: World, s: Subflow, p: Packet, now_ns: int) -> Packet:
+    """Note whether segment `p` is marked, as a receiver of DCTCP does before anything else (RFC
+    8257, section 3.2; Linux, tcp_dctcp.h).
+
+    Each acknowledgement says whether the last segment was marked (ECE). So that this is true of all
+    that it acknowledges, a segment that differs from the one before is acknowledged at once, and a
+    delayed acknowledgement of earlier segments is sent first. Return the
+    acknowledgement of earlier segments if one is sent, as `send_ack` does."""
+    earlier = w.no_packet
+    if p.echo == 1:  # CWR: the window of the sender may be small
+        s.quick_acks = max(s.quick_acks, 1)
+    is_marked = int(p.ecn == at.CE)
+    if p.seq < s.rcv_nxt or is_marked == s.is_echoing:
+        return earlier
+    if s.delack.expires_ns > 0:
+        earlier = send_ack(w, s, now_ns)
+    s.is_echoing = is_marked
+    s.quick_acks = max(s.quick_acks, 1)
+    return earlier
+
+
+@jit
 def acknowledge(w: World, s: Subflow, at_once: bool, earlier: Packet, now_ns: int) -> Packet:
     """Acknowledge what subflow `s` has received, at once or later. `earlier` is an acknowledgement
     that can enter its first hop now, or no packet. Return as `send_ack`, and `earlier` first."""

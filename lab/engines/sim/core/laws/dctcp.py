@@ -1,7 +1,7 @@
 """DCTCP (RFC 8257; Linux, tcp_dctcp.c of 6.12): the more of the segments of a round trip were
 marked, the more the window is reduced.
 
-1) The receiver says which segments were marked (`mark_echo`).
+1) The receiver says which segments were marked (`receiver.note_mark`).
 2) Once per round trip, alpha moves by G = 1/16 towards the fraction of the segments that were
    marked in it. It begins at 1.
 3) A mark reduces the window w to w (1 - alpha/2), once per round trip (`ecn`).
