@@ -70,7 +70,7 @@ def test_an_emulation_is_controlled_from_the_page(client):
         lambda: [
             each
             for each in messages(client, run, "event")
-            if each["title"] == "strategy.cth: 0.85 -> 0.3" and each["state"] == "applied"
+            if each["facts"] == {"target": "strategy.cth", "value": 0.3}
         ],
     )
     assert flips[0]["ok"]
