@@ -53,7 +53,11 @@ LATE_S = 0.005
 MOST_LATE = 0.02  # a run with a larger share of late packets is not used
 REACTION_S = 1.5
 OUTSIDE_WINDOW = re.compile(r"MPTcpExtNoDSSInWindow\s+(\d+)")
-SETTINGS = "net.ipv4.tcp_no_metrics_save=1 net.ipv4.conf.all.rp_filter=0 net.mptcp.enabled=1"
+# a machine whose default is BBR would pace all flows, also after they have changed to another law
+SETTINGS = (
+    "net.ipv4.tcp_no_metrics_save=1 net.ipv4.conf.all.rp_filter=0 net.mptcp.enabled=1"
+    " net.ipv4.tcp_congestion_control=reno"
+)
 RECEIVED = re.compile(r"10\.(\d+)\.0\.1\S*\s+\S+:5001[^\n]*\n[^\n]*bytes_received:(\d+)")
 
 

@@ -93,6 +93,16 @@ def test_a_host_answers_arp_only_for_its_own_addresses_and_enables_mptcp():
     assert settings["net.ipv4.tcp_rmem"].split()[2] == "16777216"
 
 
+@pytest.mark.parametrize(("available", "chosen"), [("reno bbr cubic", "cubic"), ("reno bbr", "reno")])
+def test_sockets_do_not_start_with_bbr_which_would_pace_them_for_ever(
+    tmp_path, monkeypatch, available, chosen
+):
+    listed = tmp_path / "available"
+    listed.write_text(available + "\n")
+    monkeypatch.setattr(host_setup.congestion_modules, "AVAILABLE", listed)
+    assert host_setup.unpaced_default() == {"net.ipv4.tcp_congestion_control": chosen}
+
+
 @needs_root
 def test_settings_are_written_inside_a_host_and_journalled(host, commands):
     setting = Path("/proc/sys/net/ipv4/conf/one/arp_announce")

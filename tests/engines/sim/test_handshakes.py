@@ -218,6 +218,18 @@ def test_a_sender_that_has_closed_its_side_refuses_further_subflows(
     assert simulation.report()["mptcp"]["joins"] == joins
 
 
+@pytest.mark.parametrize(("stack", "repeats"), [("linux", True), ("paper", False)])
+def test_a_client_that_refuses_its_own_join_sends_everything_again(paths, stack, repeats):
+    """Linux sends all that is not acknowledged once more when it closes a subflow, also one that
+    never carried anything. In the kernel 100 kB take 0.24 s instead of 0.19 s."""
+    traffic = {"kind": "file", "volume_mb": 0.1, "direction": "up"}
+    path = {"rate_mbps": 10, "delay_ms": 20}
+    far = {"rate_mbps": 10, "delay_ms": 28}  # asked when the file is given to the first subflow
+    alone = completion_s(paths(path, traffic=traffic, multipath={"stack": stack}))[0]
+    both = completion_s(paths(path, far, traffic=traffic, multipath={"stack": stack}))[0]
+    assert (both > alone + 0.03) is repeats
+
+
 @pytest.mark.parametrize("direction", ["down", "up"])
 @pytest.mark.parametrize("kind", ["SYN", "SYN/ACK", "third ACK", "confirmation"])
 def test_a_lost_packet_of_a_join_delays_only_this_subflow(

@@ -65,10 +65,12 @@ def test_a_burst_is_two_fragments_and_waits_in_the_socket_for_the_window():
     assert queued(connection) == [46, 46]  # both wait, and their memory is full
 
 
-def test_a_socket_gets_more_memory_if_its_window_is_larger_than_its_queue():
-    """tcp_sndbuf_expand: 8704 B for each segment of the window, while the application waits and the
-    window is not full."""
+@pytest.mark.parametrize("in_flight", [0, 60])
+def test_the_memory_of_a_socket_follows_its_window_while_the_application_waits(in_flight):
+    """tcp_sndbuf_expand: 8704 B for each segment of the window, also if the last segment of a burst
+    has filled it."""
     connection = two_subflows((60, 2), scheduler="linux")
+    connection.rows[0].pipe = in_flight
     assert connection.record.send_window == (10_240 + 2 * 87_380) // 1420
     linux_scheduler.grow_buffers(connection.record)
     assert connection.rows[0].sndbuf_bytes == 60 * 8704

@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from errno import EOPNOTSUPP
 from pathlib import Path
 
+from lab.engines.mininet.kernel import congestion_modules
 from lab.engines.mininet.kernel.path_manager import ENDPOINT_FLAGS, PathManager
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
@@ -67,6 +68,16 @@ def settings(interfaces: Iterable[str]) -> dict[str, str]:
         keys = (("rp_filter", "0"), ("arp_ignore", "1"), ("arp_announce", "2"))
         found |= {f"net.ipv4.conf.{name}.{key}": value for key, value in keys}
     return found
+
+
+def unpaced_default() -> dict[str, str]:
+    """Return the sysctl of a congestion control that does not pace.
+
+    Sockets start with the machine's own. If this is BBR, the kernel also paces them after they have
+    changed to another one.
+    """
+    available = congestion_modules.AVAILABLE.read_text().split()
+    return {"net.ipv4.tcp_congestion_control": "cubic" if "cubic" in available else "reno"}
 
 
 def _is_here(name: str) -> bool:

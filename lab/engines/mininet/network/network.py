@@ -312,7 +312,7 @@ class Network:
         lines += [*host_setup.addresses(interfaces), *host_setup.neighbours(host, self.wiring)]
         self.run(host, ["ip", "-batch", "-"], f"configure {host}", stdin=shaping.batch(lines))
         names = [each.name for each in interfaces]
-        settings = host_setup.settings(names)
+        settings = host_setup.settings(names) | host_setup.unpaced_default()
         if userspace:
             settings |= userspace_path_manager.SETTING
 

@@ -139,7 +139,11 @@ def on_client_due(w: World, s: Subflow, now_ns: int) -> None:
 def on_syn_ack(w: World, s: Subflow, p: Packet, now_ns: int) -> None:
     """Handle a SYN/ACK at the client of subflow `s`."""
     s.client_echo_ns = p.stamp_ns
-    if s.connection.is_upload == 1 and refuses(s):
+    c = s.connection
+    if c.is_upload == 1 and refuses(s):
+        # all that is not acknowledged is sent again (__mptcp_close_ssk)
+        linux_scheduler.reinject_everything(c)
+        events.schedule(w, now_ns, c.push)
         return
     if s.client != at.SYN_SENT:
         send(w, s, at.THIRD_ACK, now_ns)  # the first one was lost
@@ -147,7 +151,7 @@ def on_syn_ack(w: World, s: Subflow, p: Packet, now_ns: int) -> None:
     round_trips.take_handshake(s, True, s.client_tries, now_ns - p.echo_ns)
     s.client, s.client_tries = at.ANSWERED, 0
     s.client_timer.expires_ns = 0
-    if s.number > 0 or s.connection.is_upload == 0:
+    if s.number > 0 or c.is_upload == 0:
         events.start_timer(w, s.client_timer, now_ns)  # sends the request or the third ACK
         return
     send(w, s, at.THIRD_ACK, now_ns)

@@ -86,8 +86,9 @@ def pacing_rate(s: Subflow) -> int:
 
 @jit
 def grow_buffers(c: Connection) -> None:
-    """Let the send buffers of connection `c` grow. A socket gets more memory if it does not fill
-    its congestion window although the application waits to write (tcp_should_expand_sndbuf).
+    """Let the send buffers of connection `c` grow. While the application waits to write, they
+    follow the congestion windows: Linux checks after each segment, and all but the last of a burst
+    leave room in the window (tcp_event_new_data_sent, tcp_should_expand_sndbuf).
 
     Then set the connection's send window to the memory of all its sockets together, but at most to
     the rest of the receive window (`receiver.window_end`).
@@ -100,7 +101,7 @@ def grow_buffers(c: Connection) -> None:
         if s.state == at.ESTABLISHED:
             cwnd, size = int(s.cwnd), s.sndbuf_bytes
             size = max(size, INITIAL_BUFFER_BYTES)
-            if application_waits and s.pipe < cwnd:
+            if application_waits:
                 # BBR wants three windows in the buffer, other laws two (sndbuf_expand)
                 per_segment = BUFFER_PER_SEGMENT * (3 if s.is_rate_based == 1 else 2) // 2
                 size = max(size, per_segment * max(cwnd, INITIAL_WINDOW))
