@@ -93,7 +93,9 @@ def test_a_host_answers_arp_only_for_its_own_addresses_and_enables_mptcp():
     assert settings["net.ipv4.tcp_rmem"].split()[2] == "16777216"
 
 
-@pytest.mark.parametrize(("available", "chosen"), [("reno bbr cubic", "cubic"), ("reno bbr", "reno")])
+@pytest.mark.parametrize(
+    ("available", "chosen"), [("reno bbr cubic", "cubic"), ("reno bbr", "reno")]
+)
 def test_sockets_do_not_start_with_bbr_which_would_pace_them_for_ever(
     tmp_path, monkeypatch, available, chosen
 ):
