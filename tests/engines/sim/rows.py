@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 
+from lab.engines.sim.core import acknowledgements, sender
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import RECORDS
 from lab.engines.sim.network import Network
+
+MS = 1_000_000  # ns
 
 
 def places(network: Network, flow: str = "ue1-1") -> tuple[at.Connection, at.Subflow]:
@@ -46,3 +49,30 @@ def _arriving(w: at.World, event: at.Event) -> Iterator[at.Packet]:
     while p != w.no_packet:
         yield p
         p = p.next
+
+
+class Sender:
+    """The sender of a network's only flow, after one second, with a window of 20 segments in
+    flight. Its acknowledgements are made by hand."""
+
+    def __init__(self, network: Network) -> None:
+        network.run(1)
+        self.network, self.w = network, network.w
+        self.c, self.s = places(network)
+        self.s.cwnd, self.s.ssthresh = 20.0, 10.0
+        self.fill()
+
+    def fill(self) -> None:
+        while sender.window_has_room(self.w, self.s):
+            sender.queue_segment(self.s, self.s.write_seq)
+            sender.send(self.w, self.s, 1, self.w.now_ns)
+
+    def acknowledge(self, echo: int = 0, count: int = 1) -> None:
+        """`count` further segments have arrived in order."""
+        p = self.w.free_packet
+        p.seq = self.s.snd_una + count
+        p.transmission = p.seq - 1
+        p.segments_so_far, p.echo = p.seq, echo
+        acknowledgements.receive_ack(self.w, self.s, p, self.w.now_ns + MS)
+        p.echo = 0
+        self.fill()

@@ -32,7 +32,7 @@ from lab.topologies.queues import FIFO, Discipline
 from lab.topologies.topology import Link, Node, Topology
 
 from .networks import BULK, MS, SECOND, chain
-from .rows import places
+from .rows import Sender, places
 
 MBPS = 1_000_000
 FLOW = replace(BULK, cc="dctcp")
@@ -128,35 +128,12 @@ def test_growth_and_losses_are_those_of_reno():
     assert (s.cwnd, s.ssthresh) == (10, 10)
 
 
-class Sender:
-    """A sender with a window of 20 segments in flight, whose acknowledgements are made by hand."""
-
-    def __init__(self, cc="dctcp", ecn=False):
-        self.network = started(one_link(), replace(BULK, cc=cc), ecn)
-        self.w = self.network.w
-        self.c, self.s = places(self.network)
-        self.network.run(1)
-        self.s.cwnd, self.s.ssthresh = 20.0, 10.0
-        self.fill()
-
-    def fill(self):
-        while sender.window_has_room(self.w, self.s):
-            sender.queue_segment(self.s, self.s.write_seq)
-            sender.send(self.w, self.s, 1, self.w.now_ns)
-
-    def acknowledge(self, echo=0):
-        """One further segment has arrived in order."""
-        p = self.w.free_packet
-        p.seq = self.s.snd_una + 1
-        p.transmission = self.s.snd_una
-        p.segments_so_far, p.echo = p.seq, echo
-        acknowledgements.receive_ack(self.w, self.s, p, self.w.now_ns + MS)
-        p.echo = 0
-        self.fill()
+def one_sender(cc="dctcp", ecn=False):
+    return Sender(started(one_link(), replace(BULK, cc=cc), ecn))
 
 
 def test_the_window_is_reduced_once_per_round_trip():
-    one = Sender()
+    one = one_sender()
     one.s.dctcp.alpha = 512
     one.acknowledge(echo=1)
     alpha, reduced, end = one.s.dctcp.alpha, one.s.cwnd, one.s.recover
@@ -171,7 +148,7 @@ def test_the_window_is_reduced_once_per_round_trip():
 def test_a_loss_after_a_mark_halves_the_window_once_more():
     """Linux, dctcp_state: other congestion controls do not reduce a second time."""
     for cc, halved in (("dctcp", True), ("reno", False)):
-        one = Sender(cc, ecn=True)
+        one = one_sender(cc, ecn=True)
         one.acknowledge(echo=1)
         window = one.s.cwnd
         assert one.s.mode == at.REDUCED
@@ -182,7 +159,7 @@ def test_a_loss_after_a_mark_halves_the_window_once_more():
 def test_a_loss_that_a_probe_reveals_counts_as_a_mark():
     """Linux, tcp_process_tlp_ack: it enters CWR, and no recovery."""
     for cc, window in (("dctcp", 20), ("reno", 10)):
-        s = Sender(cc).s
+        s = one_sender(cc).s
         s.dctcp.alpha = 0
         s.probe_end = s.probe_transmission = s.snd_una = 1
         tail_loss_probe.receive_ack(s, 1, SECOND)
@@ -191,7 +168,7 @@ def test_a_loss_that_a_probe_reveals_counts_as_a_mark():
 
 def test_all_packets_are_ecn_capable():
     """Linux, INET_ECN_xmit, unlike RFC 3168: also retransmissions, acknowledgements and SYNs."""
-    one = Sender()
+    one = one_sender()
     sender.transmit(one.w, one.s, one.s.snd_una, one.w.now_ns)
     assert one.s.host_line.last.ecn == at.ECT
     for kind in (at.SYN, at.ACK, at.ASK):
@@ -202,9 +179,9 @@ def test_all_packets_are_ecn_capable():
 
 
 def test_others_keep_their_ecn():
-    one = Sender("reno")
+    one = one_sender("reno")
     assert (one.c.is_ecn, one.c.is_dctcp, one.s.host_line.last.ecn) == (0, 0, at.NOT_ECT)
-    one = Sender("reno", ecn=True)
+    one = one_sender("reno", ecn=True)
     assert (one.c.is_ecn, one.c.is_dctcp, one.s.host_line.last.ecn) == (1, 0, at.ECT)
     assert set(NEEDS_ECN) == {"dctcp"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.engines.sim.core import acknowledgements, ecn, sender
+from lab.engines.sim.core import ecn, sender
 from lab.engines.sim.core import state as at
 from lab.engines.sim.network import Network
 from lab.scenario.flows import Flow
@@ -13,7 +13,7 @@ from lab.topologies.queues import FIFO, Discipline
 from lab.topologies.topology import Link, Node, Topology
 
 from .networks import MS, SECOND, started
-from .rows import places
+from .rows import Sender, places
 
 MBPS = 1_000_000
 
@@ -77,37 +77,14 @@ def test_a_fifo_queue_drops_with_ecn_as_without():
     assert packets[0] == packets[1]
 
 
-class Sender:
-    """A sender with a window of 20 segments in flight, whose acknowledgements are made by hand."""
-
-    def __init__(self, is_ecn=True):
-        self.network = started(path())
-        self.w = self.network.w
-        self.c, self.s = places(self.network)
-        self.c.is_ecn = int(is_ecn)
-        self.network.run(1)
-        s = self.s
-        s.cwnd, s.ssthresh = 20.0, 10.0
-        self.fill()
-
-    def fill(self):
-        while sender.window_has_room(self.w, self.s):
-            sender.queue_segment(self.s, self.s.write_seq)
-            sender.send(self.w, self.s, 1, self.w.now_ns)
-
-    def acknowledge(self, echo=0, count=1):
-        """`count` further segments have arrived in order."""
-        p = self.w.free_packet
-        p.seq = self.s.snd_una + count
-        p.transmission = p.seq - 1
-        p.segments_so_far, p.echo = p.seq, echo
-        acknowledgements.receive_ack(self.w, self.s, p, self.w.now_ns + MS)
-        p.echo = 0
-        self.fill()
+def one_sender(is_ecn=True):
+    network = started(path())
+    places(network)[0].is_ecn = int(is_ecn)
+    return Sender(network)
 
 
 def test_a_sender_reduces_its_window_once_per_round_trip():
-    one = Sender()
+    one = one_sender()
     before = one.s.cwnd
     one.acknowledge(echo=1)
     assert one.s.cwnd == pytest.approx(before / 2, abs=1)
@@ -124,7 +101,7 @@ def test_a_sender_reduces_its_window_once_per_round_trip():
 
 
 def test_a_sender_without_marks_does_not_reduce():
-    one = Sender()
+    one = one_sender()
     before = one.s.cwnd
     one.acknowledge(count=2)
     assert one.s.cwnd >= before
@@ -138,7 +115,7 @@ def new_segment(one):
 
 
 def test_the_next_new_segment_says_that_the_window_was_reduced():
-    one = Sender()
+    one = one_sender()
     assert (new_segment(one).ecn, new_segment(one).echo) == (at.ECT, 0)
     one.acknowledge(echo=1)
     first = new_segment(one)
@@ -148,18 +125,18 @@ def test_the_next_new_segment_says_that_the_window_was_reduced():
 
 def test_retransmissions_are_not_ecn_capable():
     """RFC 3168, section 6.1.5."""
-    one = Sender()
+    one = one_sender()
     sender.transmit(one.w, one.s, one.s.snd_una, one.w.now_ns)
     assert one.s.host_line.last.ecn == at.NOT_ECT
 
 
 def test_a_connection_without_ecn_sends_nothing_of_it():
-    one = Sender(is_ecn=False)
+    one = one_sender(is_ecn=False)
     assert (new_segment(one).ecn, one.s.is_cwr_due) == (at.NOT_ECT, 0)
 
 
 def test_a_receiver_echoes_a_mark_until_the_sender_has_reduced():
-    one = Sender()
+    one = one_sender()
     p, echoes = one.w.free_packet, []
     for mark, echo in ((at.ECT, 0), (at.CE, 0), (at.ECT, 0), (at.ECT, 1), (at.CE, 1), (at.ECT, 0)):
         p.ecn, p.echo = mark, echo
