@@ -93,15 +93,13 @@ def test_a_host_answers_arp_only_for_its_own_addresses_and_enables_mptcp():
     assert settings["net.ipv4.tcp_rmem"].split()[2] == "16777216"
 
 
-@pytest.mark.parametrize(
-    ("available", "chosen"), [("reno bbr cubic", "cubic"), ("reno bbr", "reno")]
-)
+@pytest.mark.parametrize(("allowed", "chosen"), [("reno bbr cubic", "cubic"), ("reno bbr", "reno")])
 def test_sockets_do_not_start_with_bbr_which_would_pace_them_for_ever(
-    tmp_path, monkeypatch, available, chosen
+    tmp_path, monkeypatch, allowed, chosen
 ):
-    listed = tmp_path / "available"
-    listed.write_text(available + "\n")
-    monkeypatch.setattr(host_setup.congestion_modules, "AVAILABLE", listed)
+    listed = tmp_path / "allowed"
+    listed.write_text(allowed + "\n")
+    monkeypatch.setattr(host_setup, "ALLOWED", listed)
     assert host_setup.unpaced_default() == {"net.ipv4.tcp_congestion_control": chosen}
 
 

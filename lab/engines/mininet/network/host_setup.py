@@ -18,7 +18,6 @@ from concurrent.futures import ThreadPoolExecutor
 from errno import EOPNOTSUPP
 from pathlib import Path
 
-from lab.engines.mininet.kernel import congestion_modules
 from lab.engines.mininet.kernel.path_manager import ENDPOINT_FLAGS, PathManager
 from lab.engines.mininet.machine import shell
 from lab.engines.mininet.machine.ledger import Ledger
@@ -30,6 +29,9 @@ from lab.topologies.topology import Interface, Wiring
 
 SOCKET_BUFFERS = "10240 87380 16777216"  # minimum, default, maximum [bytes], as in Mininet
 SYSCTL = Path("/proc/sys")
+ALLOWED = (
+    SYSCTL / "net/ipv4/tcp_allowed_congestion_control"
+)  # as a default of other namespaces, too
 NEWER = {  # sysctls that older kernels lack
     # a connection whose program was killed keeps its host's namespace, with the radio, for 60 s
     "net.mptcp.close_timeout": "5",
@@ -76,8 +78,8 @@ def unpaced_default() -> dict[str, str]:
     Sockets start with the machine's own. If this is BBR, the kernel also paces them after they have
     changed to another one.
     """
-    available = congestion_modules.AVAILABLE.read_text().split()
-    return {"net.ipv4.tcp_congestion_control": "cubic" if "cubic" in available else "reno"}
+    allowed = ALLOWED.read_text().split() if ALLOWED.exists() else []
+    return {"net.ipv4.tcp_congestion_control": "cubic" if "cubic" in allowed else "reno"}
 
 
 def _is_here(name: str) -> bool:

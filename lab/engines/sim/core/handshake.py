@@ -17,11 +17,11 @@ address of the server that the client does not know wait until it is announced (
             confirmed. The client may send
             data when the fourth ACK is here
 
-A sender whose application has closed its side refuses it (Linux, mptcp_is_fully_established).
+A sender whose application has closed its side refuses it (Linux, mptcp_is_fully_established). If
+this is the client, it sends all again that is not acknowledged (Linux, __mptcp_close_ssk).
 
 A SYN is repeated after 1 s, 3 s, 7 s and so on, and given up after 127 s; a SYN/ACK is given up
-after 63 s (RFC 6298; Linux, tcp_syn_retries and tcp_synack_retries). All these packets use the same
-routes, queues and channels as other packets.
+after 63 s (RFC 6298; Linux, tcp_syn_retries). All packets use the usual routes and queues.
 """
 
 from __future__ import annotations
@@ -43,14 +43,12 @@ FIRST_RTO_NS = 1_000_000_000  # RFC 6298, (2.1)
 RTO_MAX_NS = 120_000_000_000  # Linux, TCP_RTO_MAX
 SYN_TRIES, SYN_ACK_TRIES = 7, 6  # the first one and its repetitions
 REQUEST_BYTES = 300  # what the programs of the emulation send to start a download
-
 # Ethernet frames: headers of 14 + 20 + 20 bytes, then the options of a SYN (20: MSS, SACK, time
 # stamps, window scale) or of other packets (12: time stamps), as Linux sends them
 SYN_BYTES, PLAIN_BYTES = 74, 66
 # the options MP_CAPABLE and MP_JOIN (RFC 8684, figures 4 to 8), and a data sequence signal
 CAPABLE_SYN, CAPABLE_SYN_ACK, CAPABLE_ACK, CAPABLE_DATA = 4, 12, 20, 24
-JOIN_SYN, JOIN_SYN_ACK, JOIN_ACK = 12, 16, 24
-DATA_ACK = 12
+JOIN_SYN, JOIN_SYN_ACK, JOIN_ACK, DATA_ACK = 12, 16, 24, 12
 
 
 @jit
@@ -68,8 +66,7 @@ def option_bytes(is_join: bool, kind: int) -> int:
 @jit
 def frame_bytes(s: Subflow, kind: int) -> int:
     size = SYN_BYTES if kind == at.SYN or kind == at.SYN_ACK else PLAIN_BYTES
-    if kind == at.REQUEST:
-        size += REQUEST_BYTES
+    size += REQUEST_BYTES if kind == at.REQUEST else 0
     if s.connection.is_mptcp == 1:
         size += option_bytes(s.number > 0, kind)
     return size
@@ -141,7 +138,6 @@ def on_syn_ack(w: World, s: Subflow, p: Packet, now_ns: int) -> None:
     s.client_echo_ns = p.stamp_ns
     c = s.connection
     if c.is_upload == 1 and refuses(s):
-        # all that is not acknowledged is sent again (__mptcp_close_ssk)
         linux_scheduler.reinject_everything(c)
         events.schedule(w, now_ns, c.push)
         return
