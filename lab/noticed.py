@@ -75,7 +75,9 @@ def _of_videos() -> Iterator[Row]:
 
 
 def _of_calls() -> Iterator[Row]:
-    sound = "How good calls sound, from 1 to 4.5 (the E-model of ITU-T G.107)."
+    sound = (
+        "How good calls sound in their worse direction, from 1 to 4.5 (the E-model of ITU-T G.107)."
+    )
     yield Row(CALL, "mos", "calls: MOS", "", sound, 1)
     worst = "The lowest of all windows of 5 s and both directions."
     yield Row(CALL, "mos_worst", "calls: MOS of the worst 5 s", "", worst, 1)

@@ -14,6 +14,7 @@ from lab.engines.sim.network import Network
 from lab.engines.sim.tables import CALL_ARRIVALS
 from lab.errors import RequestError
 from lab.results.compare import numbers
+from lab.run import calls
 from lab.run.calls import judged, mos
 from lab.run.engine import Options
 from lab.run.recorder import Recorder
@@ -162,10 +163,27 @@ def test_a_download_over_the_path_of_a_call_spoils_it_and_over_another_does_not(
     down, up = found["calls"]
     assert found["mos_worst"] == down["mos_worst"] < 3
     assert up["mos"] > 4.3
+    assert found["mos"] == pytest.approx(down["mos"], abs=1e-6)  # the good direction hides nothing
+    assert found["delay_p95_ms"] == pytest.approx(down["delay_p95_ms"], abs=1e-6)
     fair = link | {"users": users, "queue": {"kind": "fq_codel", "packets": 200}}
     del fair["queue_packets"]
     saved = simulated(tmp_path / "fair", scenario({}, bulk, topology=fair, duration_s=12))["call"]
     assert saved["mos_worst"] > 4.2
+
+
+def test_calls_are_judged_by_their_worse_directions_and_averaged():
+    def direction(user, name, mos, late):
+        rest = dict.fromkeys(calls.KEYS, 1.0)
+        return {"user": user, "direction": name, **rest, "mos": mos, "mos_worst": mos, "late": late}
+
+    found = [
+        direction("ue1", "down", 4.0, 0.1),
+        direction("ue1", "up", 2.0, 0.0),
+        direction("ue1", "down", 3.0, 0.0),
+        direction("ue2", "up", 4.0, 0.3),
+    ]
+    whole = {key: calls._over_all(found, key) for key in ("mos", "mos_worst", "late")}
+    assert whole == {"mos": 3.0, "mos_worst": 2.0, "late": pytest.approx(0.4 / 3, abs=1e-6)}
 
 
 def test_a_call_is_silent_while_its_interface_is_down_and_goes_on_after_that(tmp_path):

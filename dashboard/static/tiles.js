@@ -141,7 +141,7 @@ export function showMeans(summary, run) {
   tiles.push(
     ...made("Bitrate", "video.bitrate_mbps", "Mb/s", "mean of the chunks of the videos"),
     ...made("Stalled", "video.stall_s", "s", "how long a video stood still, on average"),
-    ...made("MOS of calls", "call.mos", "of 4.5", "how good they sound, on average"),
+    ...made("MOS of calls", "call.mos", "of 4.5", "how good they sound in their worse direction"),
     ...made("Worst 5 s", "call.mos_worst", "of 4.5", "MOS of the worst 5 s of a call"),
   );
   if (summary.held_back_kb !== null)

@@ -29,6 +29,7 @@ LAST_S = 1.0  # of a call, which is not judged: its datagrams may still be on th
 MOS_WORST, MOS_BEST = 1.0, 4.5
 MS = 1000
 Numbers = dict[str, float | None]
+Direction = Mapping[str, float | str | None]
 CallSection = Mapping[str, float | list[dict[str, float | str | None]] | None]
 KEYS = (
     *("mos", "mos_worst", "delay_p50_ms", "delay_p95_ms", "delay_p99_ms"),
@@ -60,7 +61,8 @@ def section(scenario: Scenario, found: Sequence[CallReport], end_s: float) -> Ca
     ]
     if not calls:
         return {}
-    return {"count": len(calls), **{key: _over_all(calls, key) for key in KEYS}, "calls": calls}
+    whole = {key: _over_all(calls, key) for key in KEYS}
+    return {"count": len(calls), **whole, "calls": calls}
 
 
 def _spoken(scenario: Scenario, end_s: float) -> Iterator[tuple[Flow, float]]:
@@ -74,11 +76,31 @@ def _spoken(scenario: Scenario, end_s: float) -> Iterator[tuple[Flow, float]]:
                 yield act.flow, seconds
 
 
-def _over_all(calls: Sequence[Mapping[str, float | str | None]], key: str) -> float | None:
-    known = [value for each in calls if isinstance(value := each[key], int | float)]
-    if not known:
+def _over_all(directions: Sequence[Direction], key: str) -> float | None:
+    """Return the mean of the calls, each judged by its worse direction; of "mos_worst" the lowest.
+    A good direction must not hide that the other is bad."""
+    worse = min if key in ("mos", "mos_worst") else max
+    found = [
+        worse(known)
+        for call in _by_call(directions)
+        if (known := [value for each in call if isinstance(value := each[key], int | float)])
+    ]
+    if not found:
         return None
-    return min(known) if key == "mos_worst" else round(sum(known) / len(known), 6)
+    return min(found) if key == "mos_worst" else round(sum(found) / len(found), 6)
+
+
+def _by_call(directions: Sequence[Direction]) -> list[list[Direction]]:
+    """Group the directions of calls: the way up follows the way down of its call."""
+    found: list[list[Direction]] = []
+    for each in directions:
+        last = found[-1][-1] if found else {}
+        is_second = each["direction"] == "up" and last.get("direction") == "down"
+        if is_second and last["user"] == each["user"]:
+            found[-1].append(each)
+        else:
+            found.append([each])
+    return found
 
 
 def judged(flow: Flow, delays_ms: Mapping[int, float], seconds: float) -> Numbers:
