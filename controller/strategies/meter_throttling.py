@@ -45,7 +45,7 @@ from controller.command import (
 )
 from controller.observation import AccessPoint, Observation, Subflow
 from controller.strategies.base import Strategy, StrategyParams, choice, param, switch
-from controller.strategies.payoff import Payoff
+from controller.strategies.payoff import Payoff, could_pay_off
 from controller.topology import Topology
 from controller.units import rate_text
 
@@ -176,9 +176,17 @@ class MeterThrottling(Strategy):
         self._count_below(observation)
         single = [each for each in observation.subflows if each.user not in observation.multipath]
         protecting = {each.ap for each in single}
-        wanted = {ap for ap in aps & protecting if self._below[ap] < STEPS_BELOW}
+        wanted = {
+            ap
+            for ap in aps & protecting
+            if (self._below[ap] < STEPS_BELOW if ap in self._acting else self._below[ap] == 0)
+            and (ap in self._acting or could_pay_off(ap, observation))
+        }
         is_on = self._payoff.step(
-            observation, bool(wanted), lambda user: user not in observation.multipath
+            observation,
+            bool(wanted),
+            lambda user: user not in observation.multipath,
+            any(self._below[ap] for ap in self._acting),
         )
         if not is_on:
             self._acting, self._idle = set(), set()
@@ -234,6 +242,11 @@ class MeterThrottling(Strategy):
         (rate on the wire / `rate_scale`).
         """
         floor_bps = effective_floor_bps(self.params.rate_bps("min_rate_mbps"))
+        if ap.meter_bps is None and self.params.payoff == "measured" and ap.tier2_bps:
+            used = rate_text(ap.tier2_bps, rate_scale)
+            limit_bps = max(floor_bps, round(ap.tier2_bps / 2))
+            limit = rate_text(limit_bps, rate_scale)
+            return limit_bps, f"limit starts at {limit}, from the {used} that Tier 2 uses"
         if ap.meter_bps is None:  # 1
             floor = rate_text(floor_bps, rate_scale)
             return floor_bps, f"Tier 2 is not limited yet: limit starts at the floor of {floor}"
