@@ -30,6 +30,7 @@ Tier 2 would use there stays idle.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -45,7 +46,7 @@ from controller.command import (
 )
 from controller.observation import AccessPoint, Observation, Subflow
 from controller.strategies.base import Strategy, StrategyParams, choice, param, switch
-from controller.strategies.payoff import Payoff, could_pay_off
+from controller.strategies.payoff import MEASURED_S, Payoff, could_pay_off
 from controller.topology import Topology
 from controller.units import rate_text
 
@@ -145,6 +146,7 @@ class MeterThrottling(Strategy):
         self._payoff = Payoff()
         self._below: dict[str, int] = {}  # control steps without congestion, by access point
         self._acting: set[str] = set()  # access points with a limit, while payoff is measured
+        self._seen: deque[Observation] = deque(maxlen=round(MEASURED_S / params.interval_s) or 1)
         self._idle: set[str] = set()  # those that a limit left idle
         self._backup = FloorBackup(params.floor_steps, params.room_factor)
 
@@ -174,13 +176,14 @@ class MeterThrottling(Strategy):
         if self.params.payoff == "assumed":
             return aps
         self._count_below(observation)
+        self._seen.append(observation)
         single = [each for each in observation.subflows if each.user not in observation.multipath]
         protecting = {each.ap for each in single}
         wanted = {
             ap
             for ap in aps & protecting
-            if (self._below[ap] < STEPS_BELOW if ap in self._acting else self._below[ap] == 0)
-            and (ap in self._acting or could_pay_off(ap, observation))
+            if (ap in self._acting and self._below[ap] < STEPS_BELOW)
+            or (self._below[ap] == 0 and could_pay_off(ap, self._seen))
         }
         is_on = self._payoff.step(
             observation,
@@ -242,11 +245,6 @@ class MeterThrottling(Strategy):
         (rate on the wire / `rate_scale`).
         """
         floor_bps = effective_floor_bps(self.params.rate_bps("min_rate_mbps"))
-        if ap.meter_bps is None and self.params.payoff == "measured" and ap.tier2_bps:
-            used = rate_text(ap.tier2_bps, rate_scale)
-            limit_bps = max(floor_bps, round(ap.tier2_bps / 2))
-            limit = rate_text(limit_bps, rate_scale)
-            return limit_bps, f"limit starts at {limit}, from the {used} that Tier 2 uses"
         if ap.meter_bps is None:  # 1
             floor = rate_text(floor_bps, rate_scale)
             return floor_bps, f"Tier 2 is not limited yet: limit starts at the floor of {floor}"

@@ -5,11 +5,11 @@ idle. The limits are therefore tried, and what all users get is measured with an
 1) Without limits, take the mean rate of each user over the last `MEASURED_S`.
 2) When there is a reason for limits, begin a trial with them. The rates of its first `SETTLE_S` do
    not count, because windows have to grow; while air is idle, they do.
-3) The trial ends when the limits pay off, and at the latest after `TRIAL_S`. It ends at once if all
-   users together get clearly less than before (`CLEARLY`), if there is no reason left, or when it
-   has cost more than `BUDGET` of what all users have sent since the last one.
-4) The limits pay off if in `MEASURED_S` all users together get about as much as before (`ENOUGH`),
-   and each user who gets clearly less (`SHARE`) loses no more than the protected users gain.
+3) The trial ends after `MEASURED_S` more. It fails at once if all users together get clearly less
+   than before (`CLEARLY`), if no reason is left, or when it has cost more than `BUDGET` of what all
+   users have sent since the last one that failed.
+4) The limits pay off if all users together get about as much as before (`ENOUGH`), and each user
+   who gets clearly less (`SHARE`) loses no more than the protected users gain.
 5) If they pay off, they stay for `HOLD_S`. Then they are lifted until the rates without them are
    measured anew, and tried once more.
 6) If not, they are lifted, and not tried again for `WAIT_S`. This time doubles with each trial that
@@ -19,7 +19,7 @@ Only users who have a connection in both times count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from controller.observation import Observation, Subflow, SubflowKey
@@ -27,7 +27,6 @@ from controller.units import NS_PER_S, rate_text
 
 MEASURED_S = 3.0
 SETTLE_S = 1.5
-TRIAL_S = 10.0
 BUDGET = 0.02
 HOLD_S = 40.0
 WAIT_S, MOST_WAIT_S = 20.0, 160.0
@@ -64,7 +63,7 @@ class Payoff:
         self._previous: dict[SubflowKey, Subflow] = {}
         self._samples: list[Sample] = []
         self._without: Rates | None = None  # measured before the trial; None if there is no trial
-        self._sent = 0.0  # by all users since the last trial [bit/s x s]
+        self._sent = 0.0  # by all users since the last trial that failed [bit/s x s]
         self._cost = 0.0  # of this trial [bit/s x s]
         self._since_ns = 0  # of limits or of their absence
         self._until_ns = 0  # no trial before, or the end of the time for which they stay
@@ -152,15 +151,13 @@ class Payoff:
         now_ns, ratio = observation.now_ns, observation.rate_scale
         last = self._samples[-1]
         if last.settled or is_idle:
-            lost = sum(
-                self._without[user] * last.past_s - sent
-                for user, sent in last.sent.items()
-                if user in self._without
-            )
-            self._cost = max(0.0, self._cost + lost)
+            self._cost = max(0.0, self._cost + lost(self._without, last))
         if self._cost > BUDGET * self._sent:
-            cost, budget = (rate_text(round(x), ratio) for x in (self._cost, BUDGET * self._sent))
-            self._fails(now_ns, f"the trial has cost {cost} x 1 s, more than {budget} x 1 s")
+            self._fails(
+                now_ns,
+                f"the trial has cost {self._cost / self._sent:.1%} of what all users have sent, "
+                f"more than {BUDGET:.0%}",
+            )
             return
         if not last.settled:
             return
@@ -176,7 +173,7 @@ class Payoff:
                 self._without, self._wait_s = None, WAIT_S
                 self._until_ns = now_ns + round(HOLD_S * NS_PER_S)
                 self.reason = f"limits pay off: {text}"
-            elif now_ns - self._since_ns >= round(TRIAL_S * NS_PER_S):
+            else:
                 self._fails(now_ns, text)
 
     def _fails(self, now_ns: int, text: str) -> None:
@@ -191,6 +188,12 @@ class Payoff:
         self._cost = 0.0
 
 
+def lost(without: Rates, sample: Sample) -> float:
+    """Return by how much less all users together have sent than without limits, in bit/s x s."""
+    both = without.keys() & sample.sent.keys()
+    return sum(without[user] * sample.past_s - sample.sent[user] for user in sorted(both))
+
+
 def pays_off(without: Rates, limited: Rates, is_protected: Callable[[str], bool]) -> bool:
     """Compare rates with and without limits; both have the same users (rule 4)."""
     if not without or sum(limited.values()) < ENOUGH * sum(without.values()):
@@ -202,23 +205,30 @@ def pays_off(without: Rates, limited: Rates, is_protected: Callable[[str], bool]
     )
 
 
-def could_pay_off(ap: str, observation: Observation) -> bool:
-    """Return whether all users together could keep `ENOUGH` if Tier 2 left the air of `ap` to the
-    others there.
+def could_pay_off(ap: str, seen: Collection[Observation]) -> bool:
+    """Return whether Tier 1 could get clearly more, and all users together `ENOUGH`, if Tier 2 left
+    its air at `ap` to Tier 1. `seen` has the observations of the last control steps.
 
-    Each station uses air in proportion to its rate / the rate that it has alone. Tier 1 is expected
-    to carry as much more in this air as it carries now in its own.
+    Tier 1 is expected to carry as much more in this air as it carries in its own.
     """
-    alone_bps = {each.user: each.rate_bps for each in observation.at(ap)}
-    air = {1: 0.0, 2: 0.0}
-    carried_bps = {1: 0.0, 2: 0.0}
-    for each in observation.subflows:
-        if each.ap == ap and alone_bps.get(each.user):
-            tier = observation.tiers.get((each.user, ap), 1)
-            carried_bps[tier] += each.rate_bps or 0
-            air[tier] += (each.rate_bps or 0) / alone_bps[each.user]
-    if not air[1]:
+    own_bps, own_air = _carried(ap, 1, seen)
+    left_bps, left_air = _carried(ap, 2, seen)
+    if not own_air or own_air > SHARE * (own_air + left_air):
         return False
-    gain_bps = air[2] * carried_bps[1] / air[1] - carried_bps[2]
-    total_bps = sum(each.rate_bps or 0 for each in observation.subflows)
-    return total_bps + gain_bps >= ENOUGH * total_bps
+    lost_bps = left_bps - left_air * own_bps / own_air
+    total_bps = sum(each.rate_bps or 0 for one in seen for each in one.subflows)
+    return lost_bps <= (1 - ENOUGH) * total_bps
+
+
+def _carried(ap: str, tier: int, seen: Collection[Observation]) -> tuple[float, float]:
+    """Return the sum of the rates of a tier at `ap` [bit/s], and that of the air it uses: the rate
+    of each station / the rate that it has alone."""
+    sum_bps = air = 0.0
+    for one in seen:
+        alone_bps = {each.user: each.rate_bps for each in one.at(ap)}
+        for each in one.subflows:
+            is_here = each.ap == ap and one.tiers.get((each.user, ap), 1) == tier
+            if is_here and alone_bps.get(each.user):
+                sum_bps += each.rate_bps or 0
+                air += (each.rate_bps or 0) / alone_bps[each.user]
+    return sum_bps, air
