@@ -183,7 +183,7 @@ class MeterThrottling(Strategy):
             ap
             for ap in aps & protecting
             if (ap in self._acting and self._below[ap] < STEPS_BELOW)
-            or (self._below[ap] == 0 and could_pay_off(ap, self._seen))
+            or (self._stays_congested(ap) and could_pay_off(ap, self._seen))
         }
         is_on = self._payoff.step(
             observation,
@@ -197,6 +197,14 @@ class MeterThrottling(Strategy):
         self._idle |= {ap for ap in self._acting if self._below[ap] == STEPS_BELOW}
         self._acting = wanted - self._idle
         return self._acting
+
+    def _stays_congested(self, ap: str) -> bool:
+        """Return whether `ap` was congested on average while rates were measured."""
+        found = [
+            each.mac_occupancy for one in self._seen for each in one.access_points if each.id == ap
+        ]
+        known = [each for each in found if each is not None]
+        return bool(known) and sum(known) >= self.params.cth * len(known)
 
     def _count_below(self, observation: Observation) -> None:
         """Count for how many steps each access point has not been congested."""

@@ -209,8 +209,15 @@ def could_pay_off(ap: str, seen: Collection[Observation]) -> bool:
     """Return whether Tier 1 could get clearly more, and all users together `ENOUGH`, if Tier 2 left
     its air at `ap` to Tier 1. `seen` has the observations of the last control steps.
 
-    Tier 1 is expected to carry as much more in this air as it carries in its own.
+    Tier 1 is expected to carry as much more in this air as it carries in its own. What a user of
+    Tier 2 would lose is not known before it has had a connection at all these steps.
     """
+    users = [
+        {each.user for each in one.subflows if each.ap == ap and is_tier2(each, one)}
+        for one in seen
+    ]
+    if set.union(*users) - set.intersection(*users):
+        return False
     own_bps, own_air = _carried(ap, 1, seen)
     left_bps, left_air = _carried(ap, 2, seen)
     if not own_air or own_air > SHARE * (own_air + left_air):
@@ -227,8 +234,12 @@ def _carried(ap: str, tier: int, seen: Collection[Observation]) -> tuple[float, 
     for one in seen:
         alone_bps = {each.user: each.rate_bps for each in one.at(ap)}
         for each in one.subflows:
-            is_here = each.ap == ap and one.tiers.get((each.user, ap), 1) == tier
+            is_here = each.ap == ap and is_tier2(each, one) == (tier == 2)
             if is_here and alone_bps.get(each.user):
                 sum_bps += each.rate_bps or 0
                 air += (each.rate_bps or 0) / alone_bps[each.user]
     return sum_bps, air
+
+
+def is_tier2(subflow: Subflow, observation: Observation) -> bool:
+    return observation.tiers.get((subflow.user, subflow.ap), 1) == 2
