@@ -206,8 +206,8 @@ def pays_off(without: Rates, limited: Rates, is_protected: Callable[[str], bool]
 
 
 def could_pay_off(ap: str, seen: Collection[Observation]) -> bool:
-    """Return whether Tier 1 could get clearly more, and all users together `ENOUGH`, if Tier 2 left
-    its air at `ap` to Tier 1. `seen` has the observations of the last control steps.
+    """Return whether all users together could get `ENOUGH` if Tier 2 left its air at `ap` to Tier
+    1. `seen` has the observations of the last control steps.
 
     Tier 1 is expected to carry as much more in this air as it carries in its own. What a user of
     Tier 2 would lose is not known before it has had a connection at all these steps.
@@ -220,7 +220,7 @@ def could_pay_off(ap: str, seen: Collection[Observation]) -> bool:
         return False
     own_bps, own_air = _carried(ap, 1, seen)
     left_bps, left_air = _carried(ap, 2, seen)
-    if not own_air or own_air > SHARE * (own_air + left_air):
+    if not own_air or not left_air:
         return False
     lost_bps = left_bps - left_air * own_bps / own_air
     total_bps = sum(each.rate_bps or 0 for one in seen for each in one.subflows)

@@ -122,7 +122,6 @@ def test_a_trial_whose_reason_is_gone_has_failed():
     [
         ({"single": 40, "other": 20}, {"single": 20, "other": 10}, True),
         ({"single": 2, "other": 8}, {"single": 0.8, "other": 4}, False),  # a slow station gains
-        ({"single": 40, "other": 20}, {"single": 38, "other": 1}, False),  # hardly any air
         ({"single": 40, "other": 20}, {"single": 0, "other": 20}, False),  # nobody would use it
         ({"single": 40}, {"single": 20, "other": 10}, False),  # a station that has left
     ],
@@ -140,3 +139,23 @@ def test_a_trial_needs_air_in_which_others_carry_as_much(alone_mbps, rates_mbps,
         tiers={("single", "wifi1"): 1, ("other", "wifi1"): 2},
     )
     assert could_pay_off("wifi1", [seen]) is expected
+
+
+def test_a_trial_waits_until_what_its_users_would_lose_is_known():
+    def seen(*users):
+        return Observation(
+            1_000_000_000,
+            associations=tuple(
+                Association(user, "wifi1", 20 * MBPS) for user in ("single", "other", "new")
+            ),
+            subflows=tuple(
+                Subflow(f"{user}-1", 1, user, "wifi1", "s:1", "d:1", rate_bps=5 * MBPS)
+                for user in users
+            ),
+            tiers={("other", "wifi1"): 2, ("new", "wifi1"): 2},
+        )
+
+    both, three = seen("single", "other"), seen("single", "other", "new")
+    assert could_pay_off("wifi1", [both, both])
+    assert not could_pay_off("wifi1", [both, three])
+    assert could_pay_off("wifi1", [three, three])
