@@ -23,9 +23,10 @@ until they have sent the data that they had (`FloorBackup`). They then carry not
 left out: BW follows the MAC occupancy alone.
 
 With `payoff: measured`, an access point has a limit only while a single-path user has a connection
-there. All limits together are tried, and lifted if they do not pay off (module `payoff`). An access
-point that is not congested for `STEPS_BELOW` steps with a limit has none until the next trial: what
-Tier 2 would use there stays idle.
+there. It gets one if it has been congested, on average, for `MEASURED_S`, and if the limit could
+pay off (`could_pay_off`). All limits together are tried, and lifted if they do not pay off (module
+`payoff`). An access point that is not congested for `STEPS_BELOW` steps with a limit has none until
+the next trial: what Tier 2 would use there stays idle.
 """
 
 from __future__ import annotations
