@@ -45,7 +45,7 @@ from controller.command import (
     effective_floor_bps,
     subflow_name,
 )
-from controller.observation import AccessPoint, Observation, Subflow
+from controller.observation import AccessPoint, Observation
 from controller.strategies.base import Strategy, StrategyParams, choice, param, switch
 from controller.strategies.payoff import MEASURED_S, Payoff, could_pay_off
 from controller.topology import Topology
@@ -392,7 +392,7 @@ class FloorBackup:
 
         `backup` has the keys of the subflows that are backup after this control step.
         """
-        subflows = tier2_subflows(ap.id, observation)
+        subflows = observation.subflows_at(ap.id, tier=2)
         if not subflows or any(each.key not in backup for each in subflows):
             return False
         if any(not each.backup for each in subflows):
@@ -409,23 +409,15 @@ class FloorBackup:
 
 def _lifted(ap: AccessPoint, observation: Observation) -> Decision:
     why = "its Tier 2 subflows become backup"
-    if all(each.backup for each in tier2_subflows(ap.id, observation)):
+    if all(each.backup for each in observation.subflows_at(ap.id, tier=2)):
         sent = rate_text(ap.tier2_bps or 0, observation.rate_scale)
         why = f"its Tier 2 subflows are backup, and still send {sent}"
     reason = f"{why}: no limit until they have sent the data that they have"
     return Decision(ap.id, reason, Unthrottle(ap.id) if ap.meter_bps is not None else None)
 
 
-def tier2_subflows(ap: str, observation: Observation) -> list[Subflow]:
-    return [
-        each
-        for each in observation.subflows
-        if each.ap == ap and observation.tiers.get((each.user, ap), 1) == 2
-    ]
-
-
 def is_backed_up(ap: str, observation: Observation) -> bool:
-    return any(each.backup for each in tier2_subflows(ap, observation))
+    return any(each.backup for each in observation.subflows_at(ap, tier=2))
 
 
 def wanted(unused: set[str], observation: Observation) -> set[tuple[str, int]]:
@@ -434,7 +426,7 @@ def wanted(unused: set[str], observation: Observation) -> set[tuple[str, int]]:
     These are the secondary subflows (Tier 2) at the access points in `unused`. If this would make
     all subflows of a connection backup, none of them is in the result.
     """
-    keys = {each.key for ap in unused for each in tier2_subflows(ap, observation)}
+    keys = {each.key for ap in unused for each in observation.subflows_at(ap, tier=2)}
     for subflows in observation.connections().values():
         of_connection = {each.key for each in subflows}
         if of_connection <= keys:

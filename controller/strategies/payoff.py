@@ -212,7 +212,7 @@ def could_pay_off(ap: str, seen: Collection[Observation]) -> bool:
     Tier 1 is expected to carry as much more in this air as it carries in its own. What a user of
     Tier 2 would lose is not known before it has had a connection at all these steps.
     """
-    users = [{each.user for each in one.subflows if is_tier2(each, one, ap)} for one in seen]
+    users = [{each.user for each in one.subflows_at(ap, tier=2)} for one in seen]
     if any(each != users[0] for each in users):
         return False
     own_bps, own_air = _carried(ap, 1, seen)
@@ -230,13 +230,8 @@ def _carried(ap: str, tier: int, seen: Collection[Observation]) -> tuple[float, 
     sum_bps = air = 0.0
     for one in seen:
         alone_bps = {each.user: each.rate_bps for each in one.at(ap)}
-        for each in one.subflows:
-            is_here = each.ap == ap and is_tier2(each, one, ap) == (tier == 2)
-            if is_here and alone_bps.get(each.user):
+        for each in one.subflows_at(ap, tier):
+            if alone_bps.get(each.user):
                 sum_bps += each.rate_bps or 0
                 air += (each.rate_bps or 0) / alone_bps[each.user]
     return sum_bps, air
-
-
-def is_tier2(subflow: Subflow, observation: Observation, ap: str) -> bool:
-    return subflow.ap == ap and observation.tiers.get((subflow.user, ap), 1) == 2
