@@ -183,6 +183,15 @@ class Observation:
             )
         )
 
+    def subflows_at(self, ap: str, tier: int) -> list[Subflow]:
+        """Return the subflows at access point `ap` of all users that are in `tier` (1 or 2) there.
+        A user that is missing in `tiers` counts as Tier 1."""
+        return [
+            each
+            for each in self.subflows
+            if each.ap == ap and self.tiers.get((each.user, ap), 1) == tier
+        ]
+
     def addresses(self, ap: str, tier: int) -> frozenset[str]:
         """Return the addresses of all users that are in `tier` (1 or 2) at access point `ap`.
 

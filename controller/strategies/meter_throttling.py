@@ -23,13 +23,15 @@ until they have sent the data that they had (`FloorBackup`). They then carry not
 left out: BW follows the MAC occupancy alone.
 
 With `payoff: measured`, an access point has a limit only while a single-path user has a connection
-there. All limits together are tried, and lifted if they do not pay off (module `payoff`). An access
-point that is not congested for `STEPS_BELOW` steps with a limit has none until the next trial: what
-Tier 2 would use there stays idle.
+there. It gets one if it has been congested, on average, for `MEASURED_S`, and if the limit could
+pay off (`could_pay_off`). All limits together are tried, and lifted if they do not pay off (module
+`payoff`). An access point that is not congested for `STEPS_BELOW` steps with a limit has none until
+the next trial: what Tier 2 would use there stays idle.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -43,9 +45,9 @@ from controller.command import (
     effective_floor_bps,
     subflow_name,
 )
-from controller.observation import AccessPoint, Observation, Subflow
+from controller.observation import AccessPoint, Observation
 from controller.strategies.base import Strategy, StrategyParams, choice, param, switch
-from controller.strategies.payoff import Payoff
+from controller.strategies.payoff import MEASURED_S, Payoff, could_pay_off
 from controller.topology import Topology
 from controller.units import rate_text
 
@@ -145,6 +147,7 @@ class MeterThrottling(Strategy):
         self._payoff = Payoff()
         self._below: dict[str, int] = {}  # control steps without congestion, by access point
         self._acting: set[str] = set()  # access points with a limit, while payoff is measured
+        self._seen: deque[Observation] = deque(maxlen=round(MEASURED_S / params.interval_s) or 1)
         self._idle: set[str] = set()  # those that a limit left idle
         self._backup = FloorBackup(params.floor_steps, params.room_factor)
 
@@ -174,11 +177,20 @@ class MeterThrottling(Strategy):
         if self.params.payoff == "assumed":
             return aps
         self._count_below(observation)
+        self._seen.append(observation)
         single = [each for each in observation.subflows if each.user not in observation.multipath]
         protecting = {each.ap for each in single}
-        wanted = {ap for ap in aps & protecting if self._below[ap] < STEPS_BELOW}
+        wanted = {
+            ap
+            for ap in aps & protecting
+            if (ap in self._acting and self._below[ap] < STEPS_BELOW)
+            or (self._stays_congested(ap) and could_pay_off(ap, self._seen))
+        }
         is_on = self._payoff.step(
-            observation, bool(wanted), lambda user: user not in observation.multipath
+            observation,
+            bool(wanted),
+            lambda user: user not in observation.multipath,
+            any(self._below[ap] for ap in self._acting),
         )
         if not is_on:
             self._acting, self._idle = set(), set()
@@ -186,6 +198,14 @@ class MeterThrottling(Strategy):
         self._idle |= {ap for ap in self._acting if self._below[ap] == STEPS_BELOW}
         self._acting = wanted - self._idle
         return self._acting
+
+    def _stays_congested(self, ap: str) -> bool:
+        """Return whether `ap` was congested on average while rates were measured."""
+        found = [
+            each.mac_occupancy for one in self._seen for each in one.access_points if each.id == ap
+        ]
+        known = [each for each in found if each is not None]
+        return bool(known) and sum(known) >= self.params.cth * len(known)
 
     def _count_below(self, observation: Observation) -> None:
         """Count for how many steps each access point has not been congested."""
@@ -372,7 +392,7 @@ class FloorBackup:
 
         `backup` has the keys of the subflows that are backup after this control step.
         """
-        subflows = tier2_subflows(ap.id, observation)
+        subflows = observation.subflows_at(ap.id, tier=2)
         if not subflows or any(each.key not in backup for each in subflows):
             return False
         if any(not each.backup for each in subflows):
@@ -389,23 +409,15 @@ class FloorBackup:
 
 def _lifted(ap: AccessPoint, observation: Observation) -> Decision:
     why = "its Tier 2 subflows become backup"
-    if all(each.backup for each in tier2_subflows(ap.id, observation)):
+    if all(each.backup for each in observation.subflows_at(ap.id, tier=2)):
         sent = rate_text(ap.tier2_bps or 0, observation.rate_scale)
         why = f"its Tier 2 subflows are backup, and still send {sent}"
     reason = f"{why}: no limit until they have sent the data that they have"
     return Decision(ap.id, reason, Unthrottle(ap.id) if ap.meter_bps is not None else None)
 
 
-def tier2_subflows(ap: str, observation: Observation) -> list[Subflow]:
-    return [
-        each
-        for each in observation.subflows
-        if each.ap == ap and observation.tiers.get((each.user, ap), 1) == 2
-    ]
-
-
 def is_backed_up(ap: str, observation: Observation) -> bool:
-    return any(each.backup for each in tier2_subflows(ap, observation))
+    return any(each.backup for each in observation.subflows_at(ap, tier=2))
 
 
 def wanted(unused: set[str], observation: Observation) -> set[tuple[str, int]]:
@@ -414,7 +426,7 @@ def wanted(unused: set[str], observation: Observation) -> set[tuple[str, int]]:
     These are the secondary subflows (Tier 2) at the access points in `unused`. If this would make
     all subflows of a connection backup, none of them is in the result.
     """
-    keys = {each.key for ap in unused for each in tier2_subflows(ap, observation)}
+    keys = {each.key for ap in unused for each in observation.subflows_at(ap, tier=2)}
     for subflows in observation.connections().values():
         of_connection = {each.key for each in subflows}
         if of_connection <= keys:

@@ -4,9 +4,10 @@ A strategy that limits some users for others may be wrong about a network: what 
 idle. The limits are therefore tried, and what all users get is measured with and without them:
 1) Without limits, take the mean rate of each user over the last `MEASURED_S`.
 2) When there is a reason for limits, begin a trial with them. The rates of its first `SETTLE_S` do
-   not count, because windows have to grow.
-3) The trial ends after `MEASURED_S` more, or at once if all users together get clearly less than
-   before (`CLEARLY`).
+   not count, because windows have to grow; while air is idle, they do.
+3) The trial ends after `MEASURED_S` more. It fails at once if all users together get clearly less
+   than before (`CLEARLY`), if no reason is left, or when it has cost more than `BUDGET` of what all
+   users have sent since the last one that failed.
 4) The limits pay off if all users together get about as much as before (`ENOUGH`), and each user
    who gets clearly less (`SHARE`) loses no more than the protected users gain.
 5) If they pay off, they stay for `HOLD_S`. Then they are lifted until the rates without them are
@@ -18,7 +19,7 @@ Only users who have a connection in both times count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from controller.observation import Observation, Subflow, SubflowKey
@@ -26,6 +27,7 @@ from controller.units import NS_PER_S, rate_text
 
 MEASURED_S = 3.0
 SETTLE_S = 1.5
+BUDGET = 0.02
 HOLD_S = 40.0
 WAIT_S, MOST_WAIT_S = 20.0, 160.0
 SHARE = 0.9  # of its rate without limits; a user with less has clearly less
@@ -37,11 +39,17 @@ Rates = Mapping[str, float]  # bit/s on the wire of each user with a connection
 
 @dataclass(frozen=True)
 class Sample:
-    """What each user sent since `begin_ns`, in bit/s x s."""
+    """What each user sent since `begin_ns`, in bit/s x s. `settled` is false soon after limits were
+    set or lifted."""
 
     begin_ns: int
     end_ns: int
     sent: Rates
+    settled: bool
+
+    @property
+    def past_s(self) -> float:
+        return (self.end_ns - self.begin_ns) / NS_PER_S
 
 
 class Payoff:
@@ -55,22 +63,33 @@ class Payoff:
         self._previous: dict[SubflowKey, Subflow] = {}
         self._samples: list[Sample] = []
         self._without: Rates | None = None  # measured before the trial; None if there is no trial
+        self._sent = 0.0  # by all users since the last trial that failed [bit/s x s]
+        self._cost = 0.0  # of this trial [bit/s x s]
         self._since_ns = 0  # of limits or of their absence
         self._until_ns = 0  # no trial before, or the end of the time for which they stay
         self._wait_s = WAIT_S
 
     def step(
-        self, observation: Observation, wanted: bool, is_protected: Callable[[str], bool]
+        self,
+        observation: Observation,
+        wanted: bool,
+        is_protected: Callable[[str], bool],
+        is_idle: bool = False,
     ) -> bool:
-        """Return whether limits should be in force. They are `wanted` if there is a reason."""
+        """Return whether limits should be in force. They are `wanted` if there is a reason, and
+        `is_idle` says that they leave air idle."""
         now_ns = observation.now_ns
         self._count(observation)
         if not wanted and not self._limited:
             return False
         if not wanted:
-            self._set(False, now_ns, "no limit: nobody is protected at a congested access point")
+            why = "no limit: nobody is protected at a congested access point"
+            if self._without is not None:
+                self._fails(now_ns, why)
+            else:
+                self._set(False, now_ns, why)
         elif self._without is not None:
-            self._judge(observation, is_protected)
+            self._judge(observation, is_protected, is_idle)
         elif self._limited and now_ns >= self._until_ns:
             self._set(False, now_ns, "no limit for now: what users get without one is measured")
         elif not self._limited and now_ns >= self._until_ns and self._is_measured(now_ns):
@@ -84,14 +103,16 @@ class Payoff:
         self._before_ns = now_ns
         counts, self._counts = self._counts, {each.key: each for each in observation.subflows}
         self._previous = counts
-        if before_ns is None or before_ns < self._since_ns + round(SETTLE_S * NS_PER_S):
+        if before_ns is None or before_ns < self._since_ns:
             return
         past_s = (now_ns - before_ns) / NS_PER_S
         sent: dict[str, float] = {}
         for each in observation.subflows:
             arrives = self._arriving(each)
             sent[each.user] = sent.get(each.user, 0.0) + (each.rate_bps or 0) * arrives * past_s
-        self._samples.append(Sample(before_ns, now_ns, sent))
+        self._sent += sum(sent.values())
+        settled = before_ns >= self._since_ns + round(SETTLE_S * NS_PER_S)
+        self._samples.append(Sample(before_ns, now_ns, sent, settled))
         oldest_ns = now_ns - round(MEASURED_S * NS_PER_S)
         self._samples = [each for each in self._samples if each.end_ns > oldest_ns]
 
@@ -110,20 +131,36 @@ class Payoff:
 
     def _is_measured(self, now_ns: int) -> bool:
         needed_ns = round((SETTLE_S + MEASURED_S) * NS_PER_S)
-        return bool(self._samples) and now_ns - self._since_ns >= needed_ns
+        return bool(self._settled()) and now_ns - self._since_ns >= needed_ns
+
+    def _settled(self) -> list[Sample]:
+        return [each for each in self._samples if each.settled]
 
     def _rates(self) -> Rates:
         """Return the mean rates of the users who had a connection all the time."""
-        past_s = sum(each.end_ns - each.begin_ns for each in self._samples) / NS_PER_S
-        always = set.intersection(*(set(each.sent) for each in self._samples))
-        return {
-            user: sum(each.sent[user] for each in self._samples) / past_s for user in sorted(always)
-        }
+        samples = self._settled()
+        past_s = sum(each.past_s for each in samples)
+        always = set.intersection(*(set(each.sent) for each in samples))
+        return {user: sum(each.sent[user] for each in samples) / past_s for user in sorted(always)}
 
-    def _judge(self, observation: Observation, is_protected: Callable[[str], bool]) -> None:
+    def _judge(
+        self, observation: Observation, is_protected: Callable[[str], bool], is_idle: bool
+    ) -> None:
         if not self._samples or self._without is None:
             return
         now_ns, ratio = observation.now_ns, observation.rate_scale
+        last = self._samples[-1]
+        if last.settled or is_idle:
+            self._cost = max(0.0, self._cost + lost(self._without, last))
+        if self._cost > BUDGET * self._sent:
+            self._fails(
+                now_ns,
+                f"the trial has cost {self._cost / self._sent:.1%} of what all users have sent, "
+                f"more than {BUDGET:.0%}",
+            )
+            return
+        if not last.settled:
+            return
         now = self._rates()
         before = {user: rate for user, rate in self._without.items() if user in now}
         now = {user: now[user] for user in before}
@@ -141,12 +178,20 @@ class Payoff:
 
     def _fails(self, now_ns: int, text: str) -> None:
         self._set(False, now_ns, f"no limit: limits do not pay off: {text}")
+        self._sent = 0.0
         self._until_ns = now_ns + round(self._wait_s * NS_PER_S)
         self._wait_s = min(2 * self._wait_s, MOST_WAIT_S)
 
     def _set(self, limited: bool, now_ns: int, reason: str) -> None:
         self._limited, self._since_ns, self._until_ns = limited, now_ns, now_ns
         self._samples, self._without, self.reason = [], None, reason
+        self._cost = 0.0
+
+
+def lost(without: Rates, sample: Sample) -> float:
+    """Return by how much less all users together have sent than without limits, in bit/s x s."""
+    both = without.keys() & sample.sent.keys()
+    return sum(without[user] * sample.past_s - sample.sent[user] for user in sorted(both))
 
 
 def pays_off(without: Rates, limited: Rates, is_protected: Callable[[str], bool]) -> bool:
@@ -158,3 +203,35 @@ def pays_off(without: Rates, limited: Rates, is_protected: Callable[[str], bool]
     return gained > 0 and all(
         -gain <= gained for user, gain in gains.items() if limited[user] < SHARE * without[user]
     )
+
+
+def could_pay_off(ap: str, seen: Collection[Observation]) -> bool:
+    """Return whether all users together could get `ENOUGH` if Tier 2 left its air at `ap` to Tier
+    1. `seen` has the observations of the last control steps.
+
+    Tier 1 is expected to carry as much more in this air as it carries in its own. What a user of
+    Tier 2 would lose is not known before it has had a connection at all these steps.
+    """
+    users = [{each.user for each in one.subflows_at(ap, tier=2)} for one in seen]
+    if any(each != users[0] for each in users):
+        return False
+    own_bps, own_air = _carried(ap, 1, seen)
+    left_bps, left_air = _carried(ap, 2, seen)
+    if not own_air or not left_air:
+        return False
+    lost_bps = left_bps - left_air * own_bps / own_air
+    total_bps = sum(each.rate_bps or 0 for one in seen for each in one.subflows)
+    return lost_bps <= (1 - ENOUGH) * total_bps
+
+
+def _carried(ap: str, tier: int, seen: Collection[Observation]) -> tuple[float, float]:
+    """Return the sum of the rates of a tier at `ap` [bit/s], and that of the air it uses: the rate
+    of each station / the rate that it has alone."""
+    sum_bps = air = 0.0
+    for one in seen:
+        alone_bps = {each.user: each.rate_bps for each in one.at(ap)}
+        for each in one.subflows_at(ap, tier):
+            if alone_bps.get(each.user):
+                sum_bps += each.rate_bps or 0
+                air += (each.rate_bps or 0) / alone_bps[each.user]
+    return sum_bps, air

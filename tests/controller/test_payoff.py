@@ -2,8 +2,8 @@
 
 import pytest
 
-from controller.observation import Observation, Subflow
-from controller.strategies.payoff import HOLD_S, WAIT_S, Payoff, pays_off
+from controller.observation import Association, Observation, Subflow
+from controller.strategies.payoff import HOLD_S, WAIT_S, Payoff, could_pay_off, pays_off
 
 MBPS = 1_000_000
 
@@ -36,14 +36,14 @@ class Cell:
         self.payoff, self.now_s, self.limited = Payoff(), 0, False
         self.rates = {False: without, True: limited}
 
-    def step(self, wanted=True):
+    def step(self, wanted=True, is_idle=False):
         self.now_s += 1
         subflows = tuple(
             Subflow(f"{user}-1", 1, user, "wifi1", "s:1", "d:1", rate_bps=round(mbps * MBPS))
             for user, mbps in self.rates[self.limited].items()
         )
         seen = Observation(self.now_s * 1_000_000_000, subflows=subflows)
-        self.limited = self.payoff.step(seen, wanted, is_protected)
+        self.limited = self.payoff.step(seen, wanted, is_protected, is_idle)
         return self.limited
 
     def steps(self, count):
@@ -82,3 +82,80 @@ def test_a_user_who_comes_during_a_trial_does_not_count():
     cell = Cell({"single": 4, "other": 8}, {"single": 4, "other": 8, "new": 20})
     cell.steps(12)
     assert not cell.limited
+
+
+def test_a_trial_that_leaves_air_idle_ends_at_its_first_step():
+    cell = Cell({"single": 4, "other": 8}, {"single": 4, "other": 3})
+    while not cell.step():
+        pass
+    assert not cell.step(is_idle=True)
+    assert "has cost" in cell.payoff.reason
+
+
+def test_windows_may_grow_while_no_air_is_idle():
+    cell = Cell({"single": 4, "other": 8}, {"single": 1, "other": 3})
+    while not cell.step():
+        pass
+    assert cell.step()
+    cell.rates[True] = {"single": 9, "other": 3.5}
+    assert all(cell.steps(20))
+
+
+def test_a_small_loss_ends_a_trial_when_it_has_cost_more_than_its_budget():
+    """A budget of 2 % of five seconds covers one second with 9 % less, and not two."""
+    cell = Cell({"single": 4, "other": 8}, {"single": 4, "other": 7})
+    while not cell.step():
+        pass
+    assert cell.steps(4) == [True, True, True, False]
+
+
+def test_a_trial_whose_reason_is_gone_has_failed():
+    cell = Cell({"single": 4, "other": 8}, {"single": 4, "other": 8})
+    while not cell.step():
+        pass
+    assert not cell.step(wanted=False)
+    assert not any(cell.steps(round(WAIT_S) - 2))
+
+
+@pytest.mark.parametrize(
+    ("alone_mbps", "rates_mbps", "expected"),
+    [
+        ({"single": 40, "other": 20}, {"single": 20, "other": 10}, True),
+        ({"single": 2, "other": 8}, {"single": 0.8, "other": 4}, False),  # a slow station gains
+        ({"single": 40, "other": 20}, {"single": 0, "other": 20}, False),  # nobody would use it
+        ({"single": 40}, {"single": 20, "other": 10}, False),  # a station that has left
+    ],
+)
+def test_a_trial_needs_air_in_which_others_carry_as_much(alone_mbps, rates_mbps, expected):
+    seen = Observation(
+        1_000_000_000,
+        associations=tuple(
+            Association(user, "wifi1", mbps * MBPS) for user, mbps in alone_mbps.items()
+        ),
+        subflows=tuple(
+            Subflow(f"{user}-1", 1, user, "wifi1", "s:1", "d:1", rate_bps=round(mbps * MBPS))
+            for user, mbps in rates_mbps.items()
+        ),
+        tiers={("single", "wifi1"): 1, ("other", "wifi1"): 2},
+    )
+    assert could_pay_off("wifi1", [seen]) is expected
+
+
+def test_a_trial_waits_until_what_its_users_would_lose_is_known():
+    def seen(*users):
+        return Observation(
+            1_000_000_000,
+            associations=tuple(
+                Association(user, "wifi1", 20 * MBPS) for user in ("single", "other", "new")
+            ),
+            subflows=tuple(
+                Subflow(f"{user}-1", 1, user, "wifi1", "s:1", "d:1", rate_bps=5 * MBPS)
+                for user in users
+            ),
+            tiers={("other", "wifi1"): 2, ("new", "wifi1"): 2},
+        )
+
+    both, three = seen("single", "other"), seen("single", "other", "new")
+    assert could_pay_off("wifi1", [both, both])
+    assert not could_pay_off("wifi1", [both, three])
+    assert could_pay_off("wifi1", [three, three])
