@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 CLIENT, SERVER = "twice1", "twice2"
-VOLUME = 120_000  # bytes; the last are written when the first are acknowledged, and the SYN is sent
+VOLUME = 140_000  # bytes; the last are written when the first are acknowledged, and the SYN is sent
 LINK = ["netem", "delay", "20ms", "rate", "10mbit", "limit", "100"]
 OPEN = (
     "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)  # IPPROTO_MPTCP\n"
