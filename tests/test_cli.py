@@ -96,6 +96,27 @@ def test_check_warns_of_flows_after_the_end(lab):
     assert "warning" not in lab("check", "two_paths").output
 
 
+@pytest.mark.parametrize("more", ["", "--repeat 2", "--quiet"])
+def test_run_warns_as_check_does(lab, more, tmp_path):
+    """A download that begins as the run ends gets nothing, and the run is complete."""
+    scheduler = "--set multipath.scheduler=lowest_rtt"
+    command = f"run call_and_download --engine fake --duration 10 {scheduler} {more} --out"
+    ran = lab(command, tmp_path / "run")
+    assert ran.exit_code == 0
+    said = "warning: the run ends at 10 s, before the bulk flow of ue2 at 10 s: nothing is sent"
+    assert (said in ran.stderr.splitlines()) == (more != "--quiet")
+    assert said not in ran.stdout
+
+
+def test_dctcp_without_a_queue_that_marks_is_named(lab):
+    said = "warning: no queue marks packets, so dctcp behaves as reno"
+    assert said in lab("check two_paths --cc dctcp").output
+    paths = ["topology.paths.1.queue", "topology.paths.2.queue"]
+    marking = [f"--set={each}={{kind: red, mark_packets: 20}}" for each in paths]
+    assert "warning" not in lab("check two_paths --cc dctcp", *marking).output
+    assert "needs a queue that marks" in lab("list cc").output
+
+
 def test_several_runs_are_not_written_into_the_folder_of_one_run(lab, tmp_path):
     one = tmp_path / "one"
     assert lab("run uneven_paths --engine fake --duration 2 --quiet --out", str(one)).exit_code == 0
