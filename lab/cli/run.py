@@ -99,8 +99,7 @@ def run(request: Request, output: Output, cluster: str | None = None) -> int:
 
 def _warn(requested: Sequence[Job], terminal: Terminal) -> None:
     """Show what the checked scenarios probably do not mean, before the first run starts."""
-    is_plan = isinstance(requested, Plan)
-    found = requested.cautions if is_plan else cautions(requested[0].scenario)
+    found = requested.cautions if isinstance(requested, Plan) else cautions(requested[0].scenario)
     for text in found[:NAMED_WARNINGS]:
         terminal.say(f"warning: {text}")
     if (more := len(found) - NAMED_WARNINGS) > 0:

@@ -48,6 +48,7 @@ FURTHER_KEYS = {  # for which kinds other keys make sense; `start_s` and `stop_s
     "warm": ("bulk", "file", "rate", "on_off"),
 }
 SELF_PACED = ("workload", "rpc", "web", "video", "call")  # kinds whose flows no demand limits
+TAKES_ALL = frozenset({"bulk", "file"})  # what the others ask for limits their rate
 
 
 BITRATES_MBPS = (0.24, 0.375, 0.56, 0.75, 1.05, 1.75, 2.35, 3.0, 4.3, 5.8)  # BBA's, section 3.1
