@@ -20,9 +20,9 @@ BUILT_IN = {
     "wvegas": "coupled, by delay: weighted Vegas (Cao et al., 2012)",
 }
 NOT_BY_WINDOW = {  # the others react to losses: see `check_change`
-    "wvegas": "it reacts to delay",
-    "bbr": "it sends at the rate that it measures",
-    "dctcp": "it is the kernel's, whose windows have no limits",
+    "wvegas": "wvegas reacts to delay",
+    "bbr": "bbr sends at the rate that it measures",
+    "dctcp": "dctcp is the kernel's, whose windows have no limits",
 }
 NEEDS_ECN = frozenset({"dctcp"})  # connections that begin with these use ECN
 

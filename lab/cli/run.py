@@ -110,6 +110,7 @@ def _single(job: Job, terminal: Terminal) -> Outcome:
     """Make a run once, whatever comes out; with `--dilation auto`, until the machine keeps up."""
     if job.vm and asked_dilation() is None:
         return jobs.run_all([job], terminal)[0]
+    jobs.refuse_occupied([job])
     return terminal.run(job)
 
 

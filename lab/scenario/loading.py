@@ -33,6 +33,7 @@ from lab import extensions, inputs, metrics, plain_file, user_file
 from lab.errors import RequestError, show, unknown
 from lab.extensions import Extension
 from lab.scenario import code_paths, targets
+from lab.scenario.blame import blamed
 from lab.scenario.engine_table import ENGINES, with_stack
 from lab.scenario.files import INPUTS, Files, named_in, with_files
 from lab.scenario.flows import expected_flows
@@ -103,7 +104,8 @@ def load(
     try:
         return from_data(_content(path), path.name, overrides, files)
     except RequestError as error:
-        raise RequestError(f"{error}{_files_of_a_run(path.parent, str(error))}") from error
+        text = blamed(str(error), path.name, overrides) if may_run_code else str(error)
+        raise RequestError(f"{text}{_files_of_a_run(path.parent, text)}") from error
 
 
 def with_seed(scenario: Scenario, seed: int) -> Scenario:
@@ -213,9 +215,9 @@ def from_data(
     named = _digests_of_named(scenario, source)
     scenario = scenario.with_inputs({**read, **named, **(opened or _recorded(scenario, files))})
     _check_against_network(scenario, source)
+    check_calls(scenario, source)
     scenario = _with_flow_of_each_user(scenario)
     check_workloads(scenario, MOST_FLOWS, source)
-    check_calls(scenario, source)
     scenario = scenario.with_network(with_loss_on_data(scenario.network, scenario.data_flows))
     _check_events(scenario, source)
     to_try = _suggestions(scenario, source, is_changed=overrides != NO_OVERRIDES)
