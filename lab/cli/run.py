@@ -42,7 +42,7 @@ def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str 
     """
     strategy = strategy and extensions.strategy_name(strategy)
     cc = cc and extensions.cc_name(cc)
-    overrides = Overrides(strategy, cc, settings=tuple(settings))
+    overrides = Overrides(strategy, cc, settings=tuple(settings), are_typed=True)
     loaded = load(scenario, overrides, may_run_code=True)
     for engine in engine_table.ENGINES:
         registry.load_laws(engine)

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 def blamed(text: str, source: str, overrides: Overrides) -> str:
     """Return the message of an error in the scenario `source`, whose lines begin with `source` and
-    a key. Where an option replaced the key, they begin with the option instead."""
+    a key. Where a typed option replaced the key, they begin with the option instead."""
+    if not overrides.are_typed:
+        return text
     options = list(_options(overrides))
     return "\n".join(_blamed(line, source, options) for line in text.splitlines())
 
@@ -20,8 +22,9 @@ def blamed(text: str, source: str, overrides: Overrides) -> str:
 def _blamed(line: str, source: str, options: list[tuple[str, str]]) -> str:
     for option, key in options:
         begin = f"{source}: {key}: "
-        if line.startswith(begin):
-            return f"{option}: {line.removeprefix(begin)}"
+        problem = line.removeprefix(begin)
+        if problem != line and not problem.startswith("is missing"):
+            return f"{option}: {problem}"
     return line
 
 

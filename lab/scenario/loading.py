@@ -21,7 +21,7 @@ import os
 import string
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +73,8 @@ NEEDED = {"before", "after"}
 class Overrides:
     """The command-line options that change the content of a scenario file.
 
-    `settings` has the values of all options `--set`; they are applied last. `slow_machine` is True
-    if the machine is slow; `rate_scale: auto` then means the scenario's `slow_machine_rate_scale`.
+    `settings` has the values of all options `--set`; they are applied last. On a `slow_machine`,
+    `rate_scale: auto` means `slow_machine_rate_scale`. Errors name options that `are_typed`.
     """
 
     strategy: str | None = None
@@ -84,6 +84,7 @@ class Overrides:
     settings: tuple[str, ...] = ()
     slow_machine: bool = False
     stack: str | None = None
+    are_typed: bool = field(default=False, compare=False)
 
 
 NO_OVERRIDES = Overrides()
@@ -104,7 +105,7 @@ def load(
     try:
         return from_data(_content(path), path.name, overrides, files)
     except RequestError as error:
-        text = blamed(str(error), path.name, overrides) if may_run_code else str(error)
+        text = blamed(str(error), path.name, overrides)
         raise RequestError(f"{text}{_files_of_a_run(path.parent, text)}") from error
 
 
