@@ -270,9 +270,7 @@ def test_missing_keys_are_asked_for_with_what_the_file_has(mininet, tmp_path):
     assert "--set topology.topo=tow: 'tow' is unknown (did you mean 'two'?)" in without(
         "topology.topo=tow"
     )
-    assert "topology.users: host 's1' is unknown: choose from h1, h2" in without(
-        "topology.users=[s1]"
-    )
+    assert "users=[s1]: host 's1' is unknown: choose from h1, h2" in without("topology.users=[s1]")
     assert "'h1' is a user, too" in without("topology.servers=[h1]")
     assert "unknown key 'hosts'" in without("topology.hosts=[h1]")
     assert "write only one of kind, file, mininet" in without("topology.kind=pooling")
