@@ -23,4 +23,4 @@ def _start(name: str, words: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    _start("lab", sys.argv[1:])
+    _start("./run_lab.sh", sys.argv[1:])  # what the user types

@@ -12,16 +12,17 @@ BUILT_IN = {
     "reno": "uncoupled: every subflow as an ordinary TCP connection (RFC 5681)",
     "cubic": "uncoupled: window grows with the cube of the time since the last loss (RFC 9438)",
     "bbr": "uncoupled: paced at the measured bottleneck rate (BBR v1, Cardwell et al., 2016)",
-    "dctcp": "uncoupled: reduces its window by the share of marked segments (DCTCP, RFC 8257)",
+    "dctcp": "uncoupled: reduces its window by the share of marked segments (DCTCP, RFC 8257); "
+    "needs a queue that marks, or else behaves as reno",
     "lia": "coupled: linked increases (RFC 6356)",
     "olia": "coupled: opportunistic linked increases (Khalili et al., 2012)",
     "balia": "coupled: balanced linked adaptation (Peng et al., 2016)",
     "wvegas": "coupled, by delay: weighted Vegas (Cao et al., 2012)",
 }
 NOT_BY_WINDOW = {  # the others react to losses: see `check_change`
-    "wvegas": "it reacts to delay",
-    "bbr": "it sends at the rate that it measures",
-    "dctcp": "it is the kernel's, whose windows have no limits",
+    "wvegas": "wvegas reacts to delay",
+    "bbr": "bbr sends at the rate that it measures",
+    "dctcp": "dctcp is the kernel's, whose windows have no limits",
 }
 NEEDS_ECN = frozenset({"dctcp"})  # connections that begin with these use ECN
 

@@ -222,11 +222,11 @@ def test_both_engines_admit_a_call():
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"interface": "eth7"}, "interface of ue1: 'eth7' is unknown"),
+        ({"interface": "eth7"}, r"traffic\[1\].interface of ue1: 'eth7' is unknown"),
         ({"direction": "up"}, "leave out direction"),
-        ({"cc": "reno"}, "leave out warm, cc and rate_mbps"),
-        ({"warm": True}, "leave out warm, cc and rate_mbps"),
-        ({"rate_mbps": 1}, "leave out warm, cc and rate_mbps"),
+        ({"cc": "reno"}, "leave out cc$"),
+        ({"warm": True, "cc": "reno"}, "leave out warm and cc$"),
+        ({"rate_mbps": 1}, "leave out rate_mbps$"),
         ({"packet_bytes": 2000}, "packet_bytes"),
         ({"kind": "bulk", "playout_ms": 5}, "playout_ms belongs to kind 'call', not 'bulk'"),
     ],

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from command_line import ROOT, lab, start
 
 from lab.cli.commands import cli
+from lab.isolation import python
 from lab.results.tables import text_table
 from lab.scenario import loading as scenario
 
@@ -96,6 +97,67 @@ def test_check_warns_of_flows_after_the_end(lab):
     assert "warning" not in lab("check", "two_paths").output
 
 
+@pytest.mark.parametrize("more", ["", "--repeat 2", "--quiet"])
+def test_run_warns_as_check_does(lab, more, tmp_path):
+    """A download that begins as the run ends gets nothing, and the run is complete."""
+    scheduler = "--set multipath.scheduler=lowest_rtt"
+    command = f"run call_and_download --engine fake --duration 10 {scheduler} {more} --out"
+    ran = lab(command, tmp_path / "run")
+    assert ran.exit_code == 0
+    said = "warning: the run ends at 10 s, before the bulk flow of ue2 at 10 s: nothing is sent"
+    assert (said in ran.stderr.splitlines()) == (more != "--quiet")
+    assert said not in ran.stdout
+
+
+def test_dctcp_without_a_queue_that_marks_is_named(lab):
+    said = "warning: no queue marks packets, so dctcp behaves as reno"
+    assert said in lab("check two_paths --cc dctcp").output
+    paths = ["topology.paths.1.queue", "topology.paths.2.queue"]
+    marking = [f"--set={each}={{kind: red, mark_packets: 20}}" for each in paths]
+    assert "warning" not in lab("check two_paths --cc dctcp", *marking).output
+    assert "needs a queue that marks" in lab("list cc").output
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--duration -5", "--duration: -5.0 is out of range"),
+        ("--set duration_s=-5 --duration 5", "--set duration_s=-5: -5 is out of range"),
+        (
+            "--set topology.paths.1.rate_mbps=-3",
+            "--set topology.paths.1.rate_mbps=-3: -3 is out of range: write more than 0 Mb/s",
+        ),
+        (
+            "--strategy meter_throttling --set strategy.cth=7",
+            "--set strategy.cth=7: 7 is out of range: write at most 1",
+        ),
+    ],
+)
+def test_an_error_names_the_option_that_was_typed(lab, options, said):
+    refused = lab(f"run two_paths {options}")
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith(f"error: {said}")
+
+
+def test_a_wrong_option_says_what_to_type_in_a_clone():
+    argv = python("-m", "lab", "check", "two_paths", "--foo")
+    refused = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    assert "Try './run_lab.sh check --help' for help." in refused.stderr
+
+
+def test_a_folder_with_a_run_of_other_settings_says_which(lab, tmp_path):
+    command = "run uneven_paths --engine fake --quiet --out"
+    lab(command, tmp_path / "run", "--duration", 15)
+    refused = lab(command, tmp_path / "run", "--duration", 20, "--seed", 7)
+    assert refused.exit_code == 2
+    assert "it has a run with other settings: you ask for " in refused.stderr
+    assert "duration_s 20 instead of 15" in refused.stderr
+    assert "seed 7 instead of 1" in refused.stderr
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "text").write_text("mine")
+    assert "it has other files. Choose" in lab(command, tmp_path / "mine").stderr
+
+
 def test_several_runs_are_not_written_into_the_folder_of_one_run(lab, tmp_path):
     one = tmp_path / "one"
     assert lab("run uneven_paths --engine fake --duration 2 --quiet --out", str(one)).exit_code == 0
@@ -163,7 +225,7 @@ def test_check_starts_nothing(lab):
         (
             "run testbed_wifi_lte --engine fake --duration -1",
             2,
-            "duration_s: -1.0 is out of range",
+            "--duration: -1.0 is out of range",
         ),
         (
             "run testbed_wifi_lte --engine fake --set seed",
@@ -250,6 +312,7 @@ class Missing(MetaPathFinder):
 
 sys.meta_path.insert(0, Missing())
 from lab.cli.commands import cli
+from lab.isolation import python
 
 cli(prog_name="lab")
 """

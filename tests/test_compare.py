@@ -107,7 +107,9 @@ def test_strategies_that_ran_for_different_times_are_a_warning_and_scenarios_hav
     (second / "scenario.yaml").write_text(re.sub("(?m)^name: .*$", "name: elsewhere", text))
     labels = [each.label for each in compare.grouped([first, second])]
     assert labels[1] == "elsewhere none"
-    assert "careful: these are different scenarios" in compare.report([first, second])
+    other = compare.report([first, second])
+    assert other.startswith("careful: these are different scenarios\n\nmetric")
+    assert other.count("different scenarios") == 1
     assert "different scenarios" not in said
     assert labels[0].endswith(" none")
     assert "=" not in labels[0]
@@ -179,7 +181,24 @@ def test_too_few_runs_give_no_verdict_and_the_number_to_add():
 
 
 def test_equal_runs_are_the_same():
-    assert verdict([4.0] * 5, [4.0] * 5) == "the same in every run, n = 5"
+    assert verdict([4.0] * 5, [4.0] * 5) == "no difference, n = 5"
+
+
+def test_a_difference_that_is_rounded_to_nothing_asks_for_no_more_runs():
+    base, other = [10.0, 11, 12, 13, 14], [10.001, 10.999, 12.001, 12.999, 14.001]
+    found = statistics.verdict(base, other, paired=True)
+    assert found.text == "no difference above 0.5 %, n = 5"
+
+
+def test_one_run_each_is_said_once_and_settings_are_in_words(runs):
+    folders = [*runs("none", [10]), *runs("none", [12], "multipath.cc=bbr")]
+    said = compare.report(folders)
+    assert said.count("not enough runs to tell this from chance") == 1
+    against = "none, congestion control bbr against none, congestion control reno (one run each)"
+    assert f"\n\n{against}: open, not enough runs to tell this from chance, add 4\n" in said
+    assert "\n  throughput_mbps: +20 %\n" in said
+    assert "none, congestion control bbr (n = 1, rate scale 1)" in said
+    assert "multipath.cc" not in said
 
 
 def test_other_groups_are_compared_with_strategy_none(runs):
@@ -210,7 +229,7 @@ def test_a_metric_that_is_mostly_zero_in_the_base_can_be_better():
 def test_a_metric_that_was_not_measured_has_no_verdict():
     assert verdict([], [1, 2]) == "not measured"
     assert verdict([0.0] * 5, [1.0] * 5) == "1, and 0 in every run that it is compared with"
-    assert verdict([0.0] * 5, [0.0] * 5) == "the same in every run, n = 5"
+    assert verdict([0.0] * 5, [0.0] * 5) == "no difference, n = 5"
 
 
 def test_the_same_strategy_with_another_setting_is_another_group(runs):
@@ -257,7 +276,7 @@ def test_every_column_says_its_rate_scale_and_scales_are_never_pooled(runs):
     said = compare.report(folders)
     assert "none (n = 2, rate scale 1)" in said
     assert "none (n = 2, rate scale 0.25)" in said
-    assert "none rate_scale=0.25 against none rate_scale=1.0:" in said
+    assert "none, rate scale 0.25 against none, rate scale 1 (n = 2): open," in said
     assert "rate scale 1 and rate scale 0.25: queueing delay grows as 1/scale" in said
     assert "they differ in" not in said
     groups = json.loads(compare.report(folders, as_json=True))["groups"]

@@ -262,15 +262,15 @@ def test_missing_keys_are_asked_for_with_what_the_file_has(mininet, tmp_path):
         return refused("check", path, *[word for each in settings for word in ("--set", each)])
 
     hosts = "Its hosts are h1 (at s1 and s2), h2 (at s1 and s2)"
-    asked = "topology.users: which hosts of nets-of-mine.py are users and which are servers?"
+    asked = "which hosts of nets-of-mine.py are users and which are servers?"
     assert asked in without("topology.users=[]")
     assert hosts in without("topology.users=[]")
     assert "'users: [h1], servers: [h2]'" in without("topology.servers=[]")
     assert "topology.topo: is missing: choose from chain, two," in without("topology.topo=null")
-    assert "topology.topo: 'tow' is unknown (did you mean 'two'?)" in without("topology.topo=tow")
-    assert "topology.users: host 's1' is unknown: choose from h1, h2" in without(
-        "topology.users=[s1]"
+    assert "--set topology.topo=tow: 'tow' is unknown (did you mean 'two'?)" in without(
+        "topology.topo=tow"
     )
+    assert "users=[s1]: host 's1' is unknown: choose from h1, h2" in without("topology.users=[s1]")
     assert "'h1' is a user, too" in without("topology.servers=[h1]")
     assert "unknown key 'hosts'" in without("topology.hosts=[h1]")
     assert "write only one of kind, file, mininet" in without("topology.kind=pooling")
@@ -566,10 +566,10 @@ def test_a_wrong_graphml_file_is_one_line(text, wrong, tmp_path):
 def test_places_are_asked_for(tmp_path):
     path = of_zoo(tmp_path, zoo(PLACES, ZOO))
     said = refused("check", path, "--set", "topology.users=[]")
-    assert "topology.users: at which nodes of net.graphml are users and servers?" in said
+    assert "at which nodes of net.graphml are users and servers?" in said
     assert "Its nodes are New York, Chicago 1, Washington DC, Zürich, Chicago 4" in said
     said = refused("check", path, "--set", "topology.servers=[Chikago]")
-    assert "topology.servers: node 'Chikago' is unknown" in said
+    assert "--set topology.servers=[Chikago]: node 'Chikago' is unknown" in said
 
 
 def test_files_for_data_are_read_anywhere_only_for_a_scenario_on_the_command_line(tmp_path):

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lab import extensions
-from lab.batch import slower_clocks
+from lab.batch import other_settings, slower_clocks
 from lab.batch.job import Job
 from lab.batch.slower_clocks import Slowed
 from lab.errors import LabError, RequestError
@@ -203,17 +203,17 @@ def refuse_occupied(jobs: Sequence[Job]) -> None:
     That is a run with other settings, files of somebody else, or a run that another process is
     making now.
     """
-    others, making = [], None
+    others, making = list[Job](), None
     for job in jobs:
         if is_occupied(job):
-            others.append(str(job.out))
+            others.append(job)
         elif making is None and job.out is not None and (pid := _maker(job.out)):
             making = pid, job.out
     if others:
         more = f", and {len(others) - 1} more" if len(others) > 1 else ""
         raise RequestError(
-            f"--out: {others[0]} is there already and not empty{more}: it has a run with other "
-            "settings, or other files. Choose another folder"
+            f"--out: {others[0].out} is there already and not empty{more}: "
+            f"{other_settings.in_words(others[0])}. Choose another folder"
         )
     if making:
         raise RequestError(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import overload
 
 from lab.batch.job import Job
+from lab.scenario.cautions import cautions
 from lab.scenario.loading import with_seed
 from lab.scenario.schema import Scenario
 
@@ -30,13 +31,15 @@ class Group:
     first_seed: int
     count: int
     out: Path | None = None
+    cautions: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, first: Scenario, last: Scenario, out: Path | None) -> Group:
         packed = _packed(first)
         same = first is last
         count = last.seed - first.seed + 1
-        return cls(packed, packed if same else _packed(last), first.seed, count, out)
+        packed_last = packed if same else _packed(last)
+        return cls(packed, packed_last, first.seed, count, out, cautions(first))
 
     def scenarios(self) -> Iterator[Scenario]:
         """Yield the scenario of each seed."""
@@ -73,6 +76,11 @@ class Plan(Sequence[Job]):
 
     def __len__(self) -> int:
         return len(self._chosen)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What the scenarios of all groups probably do not mean, each once."""
+        return tuple(dict.fromkeys(text for group in self._groups for text in group.cautions))
 
     @overload
     def __getitem__(self, at: int) -> Job: ...

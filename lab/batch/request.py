@@ -53,6 +53,7 @@ class Request:
     points: tuple[Point, ...] = ()  # or these settings, each in a folder of its own
     keep: str = ALL
     shard: str | None = None  # `I/N`: only the I-th of N parts of the runs
+    is_point: bool = False  # of a grid, whose settings begin its errors
 
 
 def checked(request: Request) -> Sequence[Job]:
@@ -82,7 +83,8 @@ def _grid(request: Request) -> Plan:
     groups: list[Group] = []
     for point in request.points or grid.points(request.vary):
         out = request.out / grid.folder_name(point) if point else request.out
-        at = replace(request, vary=(), points=(), settings=(*request.settings, *point), out=out)
+        settings = (*request.settings, *point)
+        at = replace(request, vary=(), points=(), settings=settings, out=out, is_point=bool(point))
         try:
             groups += _admitted(at)
         except RequestError as error:
@@ -141,6 +143,7 @@ def _groups(request: Request) -> Iterator[Group]:
             request.settings,
             registry.is_slow(request.engine, request.vm),
             request.stack,
+            request.may_run_code and not request.is_point,
         )
         first = last = _loaded(request, overrides)
         if request.repeat > 1:

@@ -15,6 +15,7 @@ from lab.batch import jobs
 from lab.batch.cluster import executor
 from lab.batch.estimate import estimated
 from lab.batch.job import Job
+from lab.batch.plan import Plan
 from lab.batch.request import Request, checked
 from lab.batch.sweep import Sweep
 from lab.cli import terminal as view
@@ -24,12 +25,13 @@ from lab.results import compare, responses
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome
 from lab.run.reading import read_document
 from lab.scenario import engine_table
-from lab.scenario.flows import late_flows
+from lab.scenario.cautions import cautions
 from lab.scenario.loading import Overrides, load
 from lab.topologies import nodes_and_links
 from lab.vm_environment import asked_dilation
 
 NAMED_FAILURES = 20
+NAMED_WARNINGS = 5
 
 
 def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str | None) -> None:
@@ -40,7 +42,7 @@ def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str 
     """
     strategy = strategy and extensions.strategy_name(strategy)
     cc = cc and extensions.cc_name(cc)
-    overrides = Overrides(strategy, cc, settings=tuple(settings))
+    overrides = Overrides(strategy, cc, settings=tuple(settings), are_typed=True)
     loaded = load(scenario, overrides, may_run_code=True)
     for engine in engine_table.ENGINES:
         registry.load_laws(engine)
@@ -50,13 +52,8 @@ def check(scenario: str, settings: Sequence[str], strategy: str | None, cc: str 
     for note in nodes_and_links.notes(loaded.topology.params):
         click.echo(f"network: {note}")
     click.echo(f"{loaded.name}: valid. {loaded.title}")
-    if late := [f"{event.at_s:g}" for event in loaded.events if event.at_s > loaded.duration_s]:
-        click.echo(
-            f"warning: the run ends at {loaded.duration_s:g} s, "
-            f"before its events at {', '.join(late)} s"
-        )
-    if flows := late_flows(loaded):
-        click.echo(f"warning: the run ends at {loaded.duration_s:g} s, before {', '.join(flows)}")
+    for text in cautions(loaded):
+        click.echo(f"warning: {text}")
 
 
 @dataclass(frozen=True)
@@ -83,6 +80,7 @@ def run(request: Request, output: Output, cluster: str | None = None) -> int:
     requested = checked(request)
     single = len(requested) == 1 and cluster is None
     terminal = Terminal(not output.silent, single, not output.quiet, output.report)
+    _warn(requested, terminal)
     if single:
         outcome = _single(requested[0], terminal)
         if not output.silent:
@@ -99,10 +97,20 @@ def run(request: Request, output: Output, cluster: str | None = None) -> int:
     return _exit_code(outcomes, len(requested))
 
 
+def _warn(requested: Sequence[Job], terminal: Terminal) -> None:
+    """Show what the checked scenarios probably do not mean, before the first run starts."""
+    found = requested.cautions if isinstance(requested, Plan) else cautions(requested[0].scenario)
+    for text in found[:NAMED_WARNINGS]:
+        terminal.say(f"warning: {text}")
+    if (more := len(found) - NAMED_WARNINGS) > 0:
+        terminal.say(f"warning: {more} more of this kind, at other settings")
+
+
 def _single(job: Job, terminal: Terminal) -> Outcome:
     """Make a run once, whatever comes out; with `--dilation auto`, until the machine keeps up."""
     if job.vm and asked_dilation() is None:
         return jobs.run_all([job], terminal)[0]
+    jobs.refuse_occupied([job])
     return terminal.run(job)
 
 
@@ -110,6 +118,7 @@ def sweep(asked: Request, wanted: Sweep, output: Output, cluster: str | None = N
     """Make the runs of a sweep and print its table. Return the exit code, as `run` does."""
     requested = checked(asked)
     terminal = Terminal(not output.silent, False, not output.quiet)
+    _warn(requested, terminal)
     outcomes = _ended(requested, terminal, cluster)
     _say_what_failed(outcomes)
     measured = [each.folder for each in outcomes if each.was_measured]
@@ -129,7 +138,9 @@ def _exit_code(outcomes: Sequence[Ended], requested: int) -> int:
 
 def dry_run(request: Request, as_json: bool) -> None:
     """Print how many runs a request asks for, and what they would take on this machine."""
-    found = estimated(checked(request))
+    requested = checked(request)
+    _warn(requested, Terminal())
+    found = estimated(requested)
     click.echo(json.dumps(asdict(found)) if as_json else found.text())
 
 

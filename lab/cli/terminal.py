@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,15 @@ from lab.results import labels
 from lab.results.tables import cell_text, text_table
 from lab.run import captured
 from lab.run.outcome import Outcome, Progress
-from lab.scenario import engine_table
+from lab.run.transfers import MEDIUM_MB, SMALL_MB
+from lab.scenario import engine_table, yaml_text
 from lab.scenario.schema import Scenario
+from lab.scenario.traffic import TAKES_ALL
+from lab.summaries import jain as fairness_of
 
 PLAIN_EVERY_S = 10.0
 MOST_CAPTURED = 40  # rows
+NAMED = 5  # users
 
 
 def progress_line(progress: Progress) -> str:
@@ -103,8 +108,8 @@ def summary(result: dict[str, Any], folder: Path) -> str:
             )
     if result["aps"]:
         parts.append(_ap_table(result["aps"]))
-    parts.append(_user_table(result["users"]))
-    parts.append(_totals(result))
+    parts.append(_user_table(result["users"], with_aps=bool(result["aps"])))
+    parts.append(_totals(result, kinds_of_traffic(folder)))
     if "flows" in result:
         parts.append(_flow_table(result["flows"]))
     if "video" in result:
@@ -122,7 +127,21 @@ def verdict_text(result: dict[str, Any]) -> str:
     """Return a sentence that says whether multipath users really used Multipath TCP."""
     if not any(user["kind"] == "multipath" for user in result["users"].values()):
         return "Multipath TCP: no multipath user in this scenario"
-    return labels.describe(result["mptcp"])
+    return f"{labels.describe(result['mptcp'])}{_why_few_subflows(result)}"
+
+
+def _why_few_subflows(result: dict[str, Any]) -> str:
+    """Return why a run has fewer extra subflows than connections, although none is missing."""
+    of_multipath = [
+        each
+        for each in result.get("connections", [])
+        if result["users"].get(each["user"], {}).get("kind") == "multipath"
+    ]
+    has_short = any(each["completion_s"] is not None for each in of_multipath)
+    joins, count = result["mptcp"].get("joins") or 0, len(of_multipath)
+    if not (result["mptcp"].get("verified") and has_short and joins < count):
+        return ""
+    return f". Of {count} connections, short ones ended before their second subflow was there"
 
 
 def report(scenario: Scenario, result: dict[str, Any], folder: Path) -> str:
@@ -157,7 +176,7 @@ def _ap_table(aps: dict[str, Any]) -> str:
     return text_table(("access point", "kind", "Mb/s", "Tier 1", "Tier 2", "MAC occupancy"), rows)
 
 
-def _user_table(users: dict[str, Any]) -> str:
+def _user_table(users: dict[str, Any], with_aps: bool) -> str:
     rows = [
         (
             user,
@@ -167,28 +186,77 @@ def _user_table(users: dict[str, Any]) -> str:
         )
         for user, each in users.items()
     ]
-    return text_table(("user", "kind", "Mb/s", "by access point"), rows)
+    head = ("user", "kind", "Mb/s", "by access point")
+    return text_table(head, rows) if with_aps else text_table(head[:3], [row[:3] for row in rows])
 
 
-def _totals(result: dict[str, Any]) -> str:
-    tiers, jain = result["tiers"], result["fairness"]["jain"]
-    return (
-        f"total {_rate(result['throughput_mbps'])} Mb/s   "
-        f"Tier 1 {_rate(tiers['1'])}   Tier 2 {_rate(tiers['2'])}   "
-        f"fairness (Jain) {cell_text(jain)}   converged {_seconds(result['convergence_s'])}"
-    )
+def kinds_of_traffic(folder: Path) -> dict[str, list[str]]:
+    """Return the kinds of traffic of each user of a run; {} if its scenario cannot be read."""
+    try:
+        traffic = yaml_text.read(folder / "scenario.yaml").get("traffic", [])
+    except LabError:
+        return {}
+    found: dict[str, list[str]] = {}
+    for each in traffic:
+        found.setdefault(each["user"], []).append(each["kind"])
+    return found
+
+
+def _totals(result: dict[str, Any], kinds: Mapping[str, Sequence[str]]) -> str:
+    """Return the rates of the run, and how they are shared. Networks without access points have no
+    tiers."""
+    tiers, (jain, about) = result["tiers"], _fairness(result, kinds)
+    parts = [
+        f"total {_rate(result['throughput_mbps'])} Mb/s",
+        *([f"Tier {n} {_rate(tiers[n])}" for n in ("1", "2")] if result["aps"] else []),
+        f"fairness (Jain) {cell_text(jain)}",
+        _settled(result["convergence_s"]),
+    ]
+    return "\n".join(["   ".join(parts), *about])
+
+
+def _fairness(
+    result: dict[str, Any], kinds: Mapping[str, Sequence[str]]
+) -> tuple[float | None, list[str]]:
+    """Return Jain's index of the users who send as much as they can, and a line about the others.
+
+    It is None if fewer than two users do. `kinds` are the kinds of traffic of each user.
+    """
+    of_all: float | None = result["fairness"]["jain"]
+    limited = [user for user, each in kinds.items() if not TAKES_ALL.intersection(each)]
+    if not limited:
+        return of_all, []
+    named = [f"{user} ({' and '.join(dict.fromkeys(kinds[user]))})" for user in limited[:NAMED]]
+    more = f" and {len(limited) - NAMED} more" if len(limited) > NAMED else ""
+    who = f"{', '.join(named)}{more}"
+    others = [each for user, each in result["users"].items() if user not in limited]
+    rates = [each["throughput_mbps"] for each in others if each["throughput_mbps"] is not None]
+    if len(rates) > 1:
+        about = f"Fairness is without {who}, whose rate is limited by what they ask for."
+        return fairness_of(rates), [f"{about} With them, it is {cell_text(of_all)}."]
+    who = who if others else "all users"
+    about = f"Fairness is not judged: the rate of {who} is limited by what they ask for."
+    return None, [f"{about} By rates alone, it is {cell_text(of_all)}."]
 
 
 def _flow_table(flows: dict[str, Any]) -> str:
-    """Return the completion times of all transfers, and of each kind and size of them."""
-    groups = {"all": flows, **flows["by_kind"], **flows["by_size"]}
+    """Return the completion times of all transfers, and of each kind and size if there are
+    several."""
+    kinds, sizes = flows["by_kind"], flows["by_size"]
+    alike = ", ".join(next(iter(each)) for each in (kinds, sizes) if len(each) == 1)
+    groups = {f"all ({alike})" if alike else "all": flows}
+    for each in (kinds, sizes):
+        groups |= each if len(each) > 1 else {}
     numbers = [key for key in flows if key.startswith(("fct_", "slowdown_"))]
     head = [key.replace("fct_", "").replace("_s", " s").replace("_p", " p") for key in numbers]
     rows = [
         (name, f"{each['completed']} of {each['count']}", *(each[key] for key in numbers))
         for name, each in groups.items()
     ]
-    return text_table(("transfers", "complete", *head), rows)
+    limits = {"small": f"up to {SMALL_MB * 1000:g} kB", "medium": f"up to {MEDIUM_MB:g} MB"}
+    meant = [f"{size}: {limits.get(size, f'above {MEDIUM_MB:g} MB')}" for size in sizes]
+    meant.append("slowdown: the time taken over the time alone on the fastest path")
+    return f"{text_table(('transfers', 'complete', *head), rows)}\n{'; '.join(meant)}"
 
 
 def _video_table(videos: list[dict[str, Any]]) -> str:
@@ -238,8 +306,10 @@ def _rate(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _seconds(value: float | None) -> str:
-    return "not within the run" if value is None else f"after {value:g} s"
+def _settled(value: float | None) -> str:
+    if value is None:
+        return "rates did not settle within the run"
+    return f"rates settled after {value:g} s"
 
 
 @dataclass(frozen=True)

@@ -28,12 +28,11 @@ from typing import Any
 from lab.errors import RequestError
 from lab.frame import Frame
 from lab.metrics import BUILT_IN, SECTIONS, Metric, Samples, of_number
-from lab.results import flips, run_folders
+from lab.results import compare_text, flips, run_folders
 from lab.results.documents import TIMED_HANDSHAKES_SCHEMA, WIRE_RATES_SCHEMA, figure
 from lab.results.labels import TIMED_LABEL, clocks_label, heading, held, scale_text
 from lab.results.labels import label as metric_label
 from lab.results.statistics import MIN_RUNS, Estimate, Verdict, estimate, mean, verdict
-from lab.results.tables import markdown_table, text_table
 from lab.run.manifest import made_by
 from lab.run.reading import (
     changed,
@@ -133,7 +132,12 @@ class Group:
     @property
     def heading(self) -> str:
         """The title of the group's column, such as `none (n = 5, rate scale 0.25)`."""
-        return f"{self.title} (n = {len(self.runs)}, {self.scale})"
+        return f"{heading(self.title, self.settings)} (n = {len(self.runs)}, {self.scale})"
+
+    @property
+    def name(self) -> str:
+        """The label with its settings in words, such as `none, congestion control bbr`."""
+        return heading(self.label, self.settings)
 
     @property
     def scale(self) -> str:
@@ -554,7 +558,7 @@ def _notes(groups: Sequence[Group]) -> Iterator[str]:
     for group in groups[1:]:
         if (n := _shared(base, group)) is None:
             continue
-        names = f"{group.label} and {base.label}"
+        names = f"{group.name} and {base.name}"
         if _same_samples(base, group):
             yield f"{names}: the samples are identical, in {_pairs(n)} of the same seed"
         else:
@@ -632,15 +636,8 @@ def shown(found: Parts, not_used: Sequence[str], as_json: bool, as_markdown: boo
         documents = [_document(each) | ({"by": value} if value else {}) for value, each in found]
         documents[0]["warnings"] = [*_careful(not_used), *documents[0]["warnings"]]
         return json.dumps(documents if found[0][0] else documents[0], indent=1)
-    texts = [_report(each, value, as_markdown) for value, each in found]
+    texts = [compare_text.text(each, value, as_markdown) for value, each in found]
     return "\n\n".join([*texts, *_careful(not_used)])
-
-
-def _report(found: Comparison, by: Mapping[str, str], as_markdown: bool) -> str:
-    head = ", ".join(f"{key} = {value}" for key, value in by.items())
-    heads = [f"## {head}" if as_markdown else f"{head}:"] if head else []
-    parts = [_markdown(found)] if as_markdown else _text(found)
-    return "\n\n".join([*heads, *parts, *found.notes, *_explained(found.groups), *found.warnings])
 
 
 def _careful(left_out: Sequence[str]) -> list[str]:
@@ -678,7 +675,7 @@ def unit(path: str, more: Sequence[Metric] = ()) -> str:
 def warnings(groups: Sequence[Group]) -> Iterator[str]:
     """Yield a line for each reason to doubt the comparison, such as an overloaded machine."""
     if len({group.settings["name"] for group in groups}) > 1:
-        yield "careful: these are different scenarios"
+        yield compare_text.OTHER_SCENARIOS
     scales = list(dict.fromkeys(group.rate_scale for group in groups))
     if len(scales) > 1:
         yield (
@@ -729,7 +726,7 @@ def _document(found: Comparison) -> dict[str, Any]:
     groups = [
         {
             "label": group.label,
-            "heading": heading(group.label, group.settings),
+            "heading": group.name,
             "n": len(group.runs),
             "rate_scale": group.rate_scale,
             "runs": [run.run_id for run in group.runs],
@@ -754,44 +751,3 @@ def _document(found: Comparison) -> dict[str, Any]:
         "notes": list(found.notes),
         "warnings": found.warnings,
     }
-
-
-def _explained(groups: Sequence[Group]) -> Iterator[str]:
-    """Yield a text about the first run of each group: what each change during the run did, and why.
-
-    Groups whose first run has no changes are skipped.
-    """
-    from lab.results.explain.stretches import told  # imported here, because it loads networkx
-
-    for group in groups:
-        run = group.runs[0]
-        if text := told(run.folder):
-            yield f"What the changes did, {group.label} (run {run.run_id}):\n{text}"
-
-
-def _heads(found: Comparison) -> list[str]:
-    return ["metric", *(group.heading for group in found.groups)]
-
-
-def _text(found: Comparison) -> list[str]:
-    rows = [[metric, *(each.text for each in row)] for metric, row in found.estimates.items()]
-    parts = [text_table(_heads(found), rows)]
-    for group in found.groups[1:]:
-        lines = (f"  {metric}: {each.text}" for metric, each in found.verdicts[group.label].items())
-        parts.append("\n".join([f"{group.label} against {found.groups[0].label}:", *lines]))
-    return parts
-
-
-def _markdown(found: Comparison) -> str:
-    """Return a Markdown table with one row per metric and one column per group.
-
-    A cell has the estimate and, except in the first group, the short verdict.
-    """
-    rows = []
-    for metric, estimates in found.estimates.items():
-        verdicts = [f": {each[metric].short}" for each in found.verdicts.values()]
-        cells = [
-            f"{each.text}{words}" for each, words in zip(estimates, ["", *verdicts], strict=True)
-        ]
-        rows.append([f"`{metric}`", *cells])
-    return markdown_table(_heads(found), rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lab.results.compare import Comparison, Parts
-from lab.results.labels import heading, label, setting_text
+from lab.results.labels import label, setting_text
 from lab.results.statistics import Estimate
 
 ESCAPED = str.maketrans(
@@ -61,7 +61,7 @@ def _body(found: Comparison, metrics: Sequence[str]) -> Iterator[str]:
         yield _line(escaped(f"{named.text} ({named.unit})" if named.unit else named.text))
         for group, each in zip(found.groups, estimates, strict=True):
             verdict = found.verdicts.get(group.label, {}).get(metric)
-            name = heading(group.label, group.settings)
+            name = group.name
             words = verdict.short if verdict else ""
             yield _row([rf"\quad {escaped(name)}", *_numbers(each), escaped(words)])
 

@@ -256,12 +256,14 @@ def verdict(
         words = f"{WORDS[direction][change < 0]} by {_percent(abs(change))} %"
         short = f"{words} [{_percent(near)}, {_percent(far)}]"
         return Verdict(f"{short}, n = {n}", short)
+    if round(change) == round(low) == round(high) == 0:
+        return Verdict(f"no difference above 0.5 %, n = {n}", "no difference above 0.5 %")
     added = _added(n, high - low, change)
     return _open(f"{round(change):+d} % [{round(low)}, {round(high)}]", n, added)
 
 
 def _same(n: int) -> Verdict:
-    return Verdict(f"the same in every run, n = {n}", "the same in every run")
+    return Verdict(f"no difference, n = {n}", "no difference")
 
 
 def _open(change: str, n: int, added: int) -> Verdict:

@@ -370,7 +370,7 @@ def _check_free(out: Path) -> None:
     if names <= BEFORE_THE_RUN:
         return
     if not out.is_dir() or not never_began(out):
-        raise RequestError(f"--out {out}: is there already and not empty. Choose another folder")
+        raise RequestError(f"--out: {out} is there already and not empty. Choose another folder")
     _remove(out, names - BEFORE_THE_RUN)
 
 

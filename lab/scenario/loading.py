@@ -21,7 +21,7 @@ import os
 import string
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from lab import extensions, inputs, metrics, plain_file, user_file
 from lab.errors import RequestError, show, unknown
 from lab.extensions import Extension
 from lab.scenario import code_paths, targets
+from lab.scenario.blame import blamed
 from lab.scenario.engine_table import ENGINES, with_stack
 from lab.scenario.files import INPUTS, Files, named_in, with_files
 from lab.scenario.flows import expected_flows
@@ -72,8 +73,8 @@ NEEDED = {"before", "after"}
 class Overrides:
     """The command-line options that change the content of a scenario file.
 
-    `settings` has the values of all options `--set`; they are applied last. `slow_machine` is True
-    if the machine is slow; `rate_scale: auto` then means the scenario's `slow_machine_rate_scale`.
+    `settings` has the values of all options `--set`; they are applied last. On a `slow_machine`,
+    `rate_scale: auto` means `slow_machine_rate_scale`. Errors name options that `are_typed`.
     """
 
     strategy: str | None = None
@@ -83,6 +84,7 @@ class Overrides:
     settings: tuple[str, ...] = ()
     slow_machine: bool = False
     stack: str | None = None
+    are_typed: bool = field(default=False, compare=False)
 
 
 NO_OVERRIDES = Overrides()
@@ -103,7 +105,8 @@ def load(
     try:
         return from_data(_content(path), path.name, overrides, files)
     except RequestError as error:
-        raise RequestError(f"{error}{_files_of_a_run(path.parent, str(error))}") from error
+        text = blamed(str(error), path.name, overrides)
+        raise RequestError(f"{text}{_files_of_a_run(path.parent, text)}") from error
 
 
 def with_seed(scenario: Scenario, seed: int) -> Scenario:
@@ -213,9 +216,9 @@ def from_data(
     named = _digests_of_named(scenario, source)
     scenario = scenario.with_inputs({**read, **named, **(opened or _recorded(scenario, files))})
     _check_against_network(scenario, source)
+    check_calls(scenario, source)
     scenario = _with_flow_of_each_user(scenario)
     check_workloads(scenario, MOST_FLOWS, source)
-    check_calls(scenario, source)
     scenario = scenario.with_network(with_loss_on_data(scenario.network, scenario.data_flows))
     _check_events(scenario, source)
     to_try = _suggestions(scenario, source, is_changed=overrides != NO_OVERRIDES)

@@ -55,15 +55,17 @@ def of_call(topology: Topology, wiring: Wiring, user: str, interface: str) -> Pl
 
 def check_calls(scenario: Scenario, source: str) -> None:
     """Raise `RequestError`, which begins with `source`, if a user of a call has no such interface.
-    Each entry of `traffic` must be that of one user."""
-    calls = [each for each in scenario.traffic if each.interface]
-    wiring = wire(scenario.network) if calls else None
-    for each in calls:
+    An entry of `traffic` that names no user is that of all."""
+    network = scenario.network
+    calls = [(n, each) for n, each in enumerate(scenario.traffic, 1) if each.interface]
+    wiring = wire(network) if calls else None
+    for n, each in calls:
         assert wiring is not None
-        own = [short_name(interface) for interface in wiring.of(each.user)]
-        if each.interface not in own:
-            problem = unknown(each.interface, own)
-            raise RequestError(f"{source}: traffic: interface of {each.user}: {problem}")
+        for user in (each.user,) if each.user in network.users else network.users:
+            own = [short_name(interface) for interface in wiring.of(user)]
+            if each.interface not in own:
+                problem = unknown(each.interface, own)
+                raise RequestError(f"{source}: traffic[{n}].interface of {user}: {problem}")
 
 
 def _limited(found: list[Planned], multipath: Multipath) -> list[Planned]:

@@ -48,6 +48,7 @@ FURTHER_KEYS = {  # for which kinds other keys make sense; `start_s` and `stop_s
     "warm": ("bulk", "file", "rate", "on_off"),
 }
 SELF_PACED = ("workload", "rpc", "web", "video", "call")  # kinds whose flows no demand limits
+TAKES_ALL = frozenset({"bulk", "file"})  # what the others ask for limits their rate
 
 
 BITRATES_MBPS = (0.24, 0.375, 0.56, 0.75, 1.05, 1.75, 2.35, 3.0, 4.3, 5.8)  # BBA's, section 3.1
@@ -125,6 +126,11 @@ class Traffic(Part):
         """The directions in which its data goes."""
         return ("down", "up") if self.kind == "call" else (self.direction,)
 
+    def _written(self, *keys: str) -> str:
+        """Return the keys among these that have a value of their own, such as `warm and cc`."""
+        fields = type(self).model_fields
+        return " and ".join(key for key in keys if getattr(self, key) != fields[key].default)
+
     @model_validator(mode="after")
     def has_no_key_of_another_kind(self) -> Traffic:
         for key, kinds in KINDS_OF_KEYS.items():
@@ -150,11 +156,9 @@ class Traffic(Part):
                 "after a pause. Leave out one of them"
             )
         if self.direction == "up":
-            raise ValueError(f"kind '{self.kind}' has its answers come down: leave out direction")
-        if self.warm or self.rate_mbps is not None:
-            raise ValueError(
-                f"kind '{self.kind}' sends at its own pace: leave out warm and rate_mbps"
-            )
+            raise ValueError(f"kind '{self.kind}' is always a download: leave out direction")
+        if written := self._written("warm", "rate_mbps"):
+            raise ValueError(f"kind '{self.kind}' sends at its own pace: leave out {written}")
         return self
 
     @model_validator(mode="after")
@@ -171,10 +175,9 @@ class Traffic(Part):
             return self
         if self.direction == "up":
             raise ValueError("kind 'call' sends in both directions: leave out direction")
-        if self.warm or self.cc is not None or self.rate_mbps is not None:
+        if written := self._written("warm", "cc", "rate_mbps"):
             raise ValueError(
-                "kind 'call' sends packet_bytes every packet_ms over UDP: leave out warm, cc and "
-                "rate_mbps"
+                f"kind 'call' sends packet_bytes every packet_ms over UDP: leave out {written}"
             )
         return self
 
