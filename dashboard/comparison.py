@@ -28,7 +28,7 @@ from lab.run.reading import declared_metrics, readable_events
 
 MOST_COMPARED = 1000
 MOST_LINES = 200  # of one quantity in a chart over time
-KEYS_OF_LABELS = ("scenario", "engine", "seed", "cc")
+KEYS_OF_LABELS = ("scenario", "engine", "seed", "cc", "duration_s")
 MOST_BYTES = 2 * 2**30  # of the samples of all runs of a chart: minutes of reading
 Doc = dict[str, Any]  # JSON
 
@@ -196,7 +196,7 @@ def labelled(docs: list[Doc], names: Mapping[str, str] = MappingProxyType({})) -
             found.setdefault((doc["strategy"], key), set()).add(str(doc[key]))
     for doc in docs:
         differing = [key for key in KEYS_OF_LABELS if len(found[doc["strategy"], key]) > 1]
-        words = [names.get(doc["id"], doc["strategy"]), *(f"{key} {doc[key]}" for key in differing)]
+        words = [names.get(doc["id"], doc["strategy"]), *(_worded(doc, key) for key in differing)]
         if mixed:
             words.append(doc["rates"] or "rate scale 1")
         words += [f"({doc['changed']})"] if doc["changed"] else []
@@ -206,6 +206,10 @@ def labelled(docs: list[Doc], names: Mapping[str, str] = MappingProxyType({})) -
         if labels[doc["label"]] > 1:
             doc["label"] += f" ({n})"
     return docs
+
+
+def _worded(doc: Doc, key: str) -> str:
+    return f"{doc[key] or 0:g} s" if key == "duration_s" else f"{key} {doc[key]}"
 
 
 def _named(scales: Sequence[float]) -> str:

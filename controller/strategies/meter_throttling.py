@@ -256,7 +256,7 @@ class MeterThrottling(Strategy):
         floor_bps = effective_floor_bps(self.params.rate_bps("min_rate_mbps"))
         if ap.meter_bps is None:  # 1
             floor = rate_text(floor_bps, rate_scale)
-            return floor_bps, f"Tier 2 is not limited yet: limit starts at the floor of {floor}"
+            return floor_bps, f"Tier 2 was not limited: limit set to the floor of {floor}"
         limit = rate_text(ap.meter_bps, rate_scale)
         if ap.mac_occupancy is None:  # 2
             return (

@@ -25,7 +25,7 @@ from lab.classroom import grades
 from lab.classroom.state import ClassRun
 from lab.errors import unknown
 from lab.scenario.loading import load
-from lab.worksheets.schema import Run, Step, Worksheet
+from lab.worksheets.schema import Run, Step, Task, Worksheet
 
 pages = Blueprint("class_pages", __name__)
 pages.add_app_template_filter(markdown.with_code)
@@ -100,7 +100,13 @@ def _planned(run: ClassRun) -> dict[str, Any]:
 @pages.get("/instructor")
 def instructor() -> str:
     return render_template(
-        "class_instructor.html", home="/instructor", worksheets=list(room().folder.worksheets)
+        "class_instructor.html",
+        home="/instructor",
+        worksheets=list(room().folder.worksheets),
+        asked={
+            name: {task.id: _asked(task) for task in each.tasks}
+            for name, each in room().folder.worksheets.items()
+        },
     )
 
 
@@ -150,6 +156,7 @@ def plotly(wanted: str) -> Response:
 def _for_all_pages() -> dict[str, Any]:
     return {
         "class_name": room().folder.name,
+        "only_here": current_app.config.get("ONLY_HERE", ""),
         "plotly": url_for("class_pages.plotly", wanted=version("plotly")),
     }
 
@@ -174,11 +181,15 @@ def large_steps(name: str, worksheet: Worksheet) -> list[dict[str, Any]]:
     """
     rows = []
     for n, task in enumerate(worksheet.tasks, 1):
-        asked = f"Run: {load(task.scenario).title}" if isinstance(task, Run) else task.ask
-        html = Markup("<h1>{}</h1>").format(asked)
+        html = Markup("<h1>{}</h1>").format(_asked(task))
         if choice := getattr(task, "choice", None):
             items = Markup("").join(Markup("<li>{}</li>").format(each) for each in choice)
             html += Markup("<ul>{}</ul>").format(items)
         rows.append({"worksheet": name, "step": task.id, "title": worksheet.title, "n": n})
         rows[-1]["html"] = html
     return rows
+
+
+def _asked(task: Task) -> str:
+    """Return the question of a step of a worksheet, or the title of the run."""
+    return f"Run: {load(task.scenario).title}" if isinstance(task, Run) else task.ask

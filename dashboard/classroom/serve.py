@@ -168,6 +168,7 @@ def _serve(
         "VM": options.vm,
         "EXTENSION_FOLDERS": options.extension_folders,
         "SECURE": bool(settings),
+        "ONLY_HERE": only_here(options.host),
         "TRUSTED_HOSTS": [host, *(["localhost"] if host == LOOPBACK else [])],
         "END": _end,
     }
@@ -228,12 +229,19 @@ def _print_links(room: Room, link: str, options: Options) -> None:
         f"Your own link, for nobody else:\n\n  {link}{instructor_api.instructor_path(room)}\n"
     )
     click.echo(f"For the projector:\n\n  {link}{instructor_api.projector_path(room)}\n")
-    if options.host == LOOPBACK:
-        hint = own_address_hint()
-        click.echo(f"Only this machine reaches it. For a room, use --host ADDRESS{hint}.")
+    if warning := only_here(options.host):
+        click.echo(warning)
     elif not options.certificate:
         click.echo("Plain HTTP: others in this network can read along. See --certificate.")
     click.echo("Ctrl-C ends the server. The same command continues the class.")
+
+
+def only_here(host: str) -> str:
+    """Return a warning if other machines cannot reach `host`, with what to type. Otherwise ""."""
+    if host != LOOPBACK:
+        return ""
+    hint = own_address_hint()
+    return f"Only this machine reaches it. For a room, use --host ADDRESS{hint}."
 
 
 def _tls(options: Options) -> ssl.SSLContext | None:

@@ -8,7 +8,7 @@ import { css, element } from "./app.js";
 import { bands, emptyAxes, hasMany, heatMap, isRelated, split } from "./many_lines.js";
 import { moveLines, windowed } from "./live_lines.js";
 import { selected } from "./selection.js";
-import { thin, valueTable } from "./series.js";
+import { thin, valueTable, withAlone } from "./series.js";
 import { dashOf } from "./subflow_style.js";
 import { TimeView } from "./time_view.js";
 
@@ -287,7 +287,7 @@ export class Charts {
 
   lines({ shown, others, related }, range) {
     const part = (traces) => (this.live ? traces.map((trace) => windowed(trace, range)) : traces);
-    return [...bands(part(others), css("--band")), ...this.emphasised(part(shown), related)];
+    return [...bands(part(others), css("--band")), ...this.emphasised(part(shown), related).map(withAlone)];
   }
 
   // The lines of the selection are wider and the others fade, if the chart has lines of it.

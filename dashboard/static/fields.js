@@ -55,7 +55,7 @@ export function bounds(param) {
   return from === null && to === null ? "" : ` ${from ?? "…"} to ${to ?? "…"}.`;
 }
 
-const UNIT = /_(mbps|ms|s|m|mb|kb|mhz|packets|percent)$/;
+const UNIT = /_(mbps|ms|s|m|mb|kb|mhz|packets|percent|bytes|per_s)$/;
 
 // The name of a parameter in words; a unit that the form shows beside the field is left out.
 export const words = (name, unit = "") => (unit ? name.replace(UNIT, "") : name).replaceAll(/[_.]/g, " ");

@@ -2,9 +2,12 @@
 import { $, css, api, element, number, toast } from "./app.js";
 import { showCaptured } from "./captured.js";
 import { showCompletion } from "./completion.js";
+import { differing, settingsOf } from "./run_words.js";
 import { showStretches } from "./stretches.js";
 import { twoSentences } from "./happened.js";
 import { showMeans } from "./tiles.js";
+
+const MOST_RUNS = 500; // whose settings are looked up
 
 export class Finished {
   // `onTransfers` gets the users that are finished. `atEnd()`: the page shows the end of the run, and
@@ -61,13 +64,22 @@ export class Finished {
     $("baseline").textContent = summary.is_baseline ? "No longer the baseline" : "Make it the baseline";
     $("again-flips").hidden = !this.run.flips?.length;
     $("compare-with").hidden = !summary.others.length;
+    this.offer(summary.others);
+  }
+
+  // The runs to compare with, each with its settings from the list of runs.
+  async offer(others) {
+    const address = `/api/runs?scenario=${encodeURIComponent(this.run.scenario)}&limit=${MOST_RUNS}`;
+    const known = new Map((await api(address).catch(() => [])).map((doc) => [doc.id, doc]));
+    const docs = others.map((each) => known.get(each.id) ?? { scenario: this.run.scenario, ...each });
+    const more = differing(docs);
     $("compare-with").replaceChildren(
       element("option", { value: "" }, "Compare with …"),
-      ...summary.others.map((each) =>
+      ...docs.map((each) =>
         element(
           "option",
           { value: each.id },
-          `${each.strategy}, seed ${each.seed}, ${number(each.throughput_mbps)} Mb/s (${each.id})`,
+          `${settingsOf(each, this.run, more)}, ${number(each.throughput_mbps)} Mb/s (${each.id})`,
         ),
       ),
     );

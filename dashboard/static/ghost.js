@@ -2,6 +2,7 @@
 // and the browser keeps the choice with the run.
 import { api, css, element, started, toast } from "./app.js";
 import { colour } from "./charts.js";
+import { differing, settingsOf } from "./run_words.js";
 
 const MOST = 100; // runs in the list
 const keyOf = (id) => `ghost ${id}`;
@@ -31,7 +32,8 @@ export class Ghost {
 
   offer(runs) {
     const [own, others] = [true, false].map((same) => runs.filter(({ scenario }) => (scenario === this.run().scenario) === same));
-    const option = (each) => element("option", { value: each.id }, nameOf(each, this.run()));
+    const more = differing(runs);
+    const option = (each) => element("option", { value: each.id }, nameOf(each, this.run(), more));
     const group = (label, several) => (several.length ? [element("optgroup", { label }, ...several.map(option))] : []);
     this.list.replaceChildren(
       element("option", { value: "" }, "No ghost"),
@@ -90,9 +92,4 @@ export class Ghost {
   }
 }
 
-export function settingsOf({ scenario, strategy, seed, changed }, run) {
-  const what = scenario === run.scenario ? "" : `${scenario}, `;
-  return `${what}${strategy}, seed ${seed ?? "…"}${changed ? `, ${changed}` : ""}`;
-}
-
-const nameOf = (doc, run) => `${settingsOf(doc, run)}, ${started(doc.started)}`;
+const nameOf = (doc, run, more) => `${settingsOf(doc, run, more)}, ${started(doc.started)}`;

@@ -1,6 +1,10 @@
 // The home page: running runs and the latest runs.
 import { $, api, element, number, pill, started } from "./app.js";
 
+// The title of the scenario, from its card on this page.
+const titleOf = ({ scenario, id }) =>
+  document.querySelector(`.cards a[href="/scenarios/${CSS.escape(scenario)}"]`)?.textContent ?? (scenario || id);
+
 function row(doc) {
   return element(
     "tr",
@@ -24,7 +28,7 @@ async function refresh() {
         element(
           "article",
           { class: "card scenario" },
-          element("h3", {}, element("a", { href: `/runs/${doc.id}` }, doc.scenario || doc.id)),
+          element("h3", {}, element("a", { href: `/runs/${doc.id}` }, titleOf(doc))),
           element("p", { class: "question" }, `${doc.strategy} · engine ${doc.engine || "…"}`),
           element("p", { class: "meta" }, pill(doc.status)),
         ),

@@ -181,9 +181,9 @@ $("freeze").addEventListener("click", async () => {
 $("unlook").addEventListener("click", () => look({}));
 $("free-empty").addEventListener("click", async () => {
   const empty = state.seats.filter((each) => !each.left && !each.has_work).length;
-  if (!confirm(`Free ${count(empty, "seat")} without work? Whoever is there has to join again.`)) return;
+  if (!confirm(`Remove ${count(empty, "seat")} without work? Whoever is there has to join again.`)) return;
   const found = await attempt("/api/instructor/seats/free-empty");
-  if (found) toast(`${count(found.freed.length, "seat")} freed.`);
+  if (found) toast(`${count(found.freed.length, "seat")} removed.`);
 });
 $("add-shipped").addEventListener("submit", (event) => {
   event.preventDefault();

@@ -1,10 +1,13 @@
 // The grid of a class: one row for each seat, one column for each step of a worksheet.
-import { element } from "./app.js";
+import { data, element } from "./app.js";
 import { namesOf } from "./class_link.js";
 import { sketch } from "./sketch.js";
 
 const SIGNS = { open: "", passed: "✓", failed: "✗", saved: "●", waiting: "…", running: "▶" };
 const WORDS = { open: "open", passed: "passed", failed: "wrong", saved: "saved", waiting: "waits", running: "runs" };
+// The columns: the id of a step is a name for its worksheet's file.
+const KINDS = { predict: "prediction", run: "run", check: "check", question: "question" };
+const asked = data("asked"); // what each step asks, by worksheet and step
 const QUIET_MIN = 5; // from here on a seat without progress is marked
 
 export class Grid {
@@ -27,7 +30,7 @@ export class Grid {
     this.sheet = sheet.name;
     for (const [id, row] of this.rows) this.drop(id, row);
     const steps = sheet.steps.map((step, n) =>
-      element("th", { scope: "col", class: "step-head", title: `${step.kind}: ${step.id}` }, element("button", { type: "button", class: "quiet", title: "Point all at this step", onclick: () => this.look({ worksheet: sheet.name, step: step.id }) }, String(n + 1)), element("small", {}, step.id), step.kind === "predict" ? this.showAll(sheet, step) : null),
+      element("th", { scope: "col", class: "step-head", title: asked[sheet.name]?.[step.id] ?? `${step.kind}: ${step.id}` }, element("button", { type: "button", class: "quiet", title: "Point all at this step", onclick: () => this.look({ worksheet: sheet.name, step: step.id }) }, String(n + 1)), element("small", {}, KINDS[step.kind] ?? step.kind), step.kind === "predict" ? this.showAll(sheet, step) : null),
     );
     this.table.tHead.replaceChildren(
       element("tr", {}, element("th", { scope: "col" }, "Seat"), element("th", { scope: "col", class: "num" }, "Without progress"), ...steps, element("th", { scope: "col", class: "num" }, "Points"), element("th", { scope: "col" }, "Run")),

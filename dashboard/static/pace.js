@@ -36,6 +36,18 @@ export class Pace {
   }
 }
 
+// How long `seconds` of the run still take. `measured` is the speed of the last seconds; without it,
+// the speed that is wanted counts. The run is slower than real time by its `time_dilation`.
+export function timeLeft(seconds, measured, { state, time_dilation }) {
+  const asked = state.speed === "max" ? null : Number(state.speed ?? 1) / (time_dilation ?? 1);
+  const isAsked = asked && (!measured || Math.abs(measured / asked - 1) <= 1 - KEEPS_UP);
+  const speed = isAsked ? asked : measured;
+  if (!speed) return "";
+  const left = Math.max(0, seconds) / speed;
+  const words = left < 120 ? `${Math.round(left)} s` : `${Math.round(left / 60)} min`;
+  return speed === 1 ? `, about ${Math.round(left)} s left` : `, about ${words} left in real time`;
+}
+
 // Show a speed in the list that sets it; a speed that was set elsewhere may be none of the list.
 export function showSpeed(list, speed) {
   if (speed === null || document.activeElement === list) return;

@@ -10,7 +10,7 @@ import { Finished } from "./finished.js";
 import { Ghost, keepGhost } from "./ghost.js";
 import { Lesson } from "./lesson.js";
 import { LimitLine } from "./limit_line.js";
-import { Pace, showSpeed } from "./pace.js";
+import { Pace, showSpeed, timeLeft } from "./pace.js";
 import { panels } from "./panels.js";
 import { Predictions } from "./predict.js";
 import { offerRace } from "./race_against.js";
@@ -66,6 +66,7 @@ async function load() {
   for (const event of found.events) eventArrived(event, true);
   charts.set(found.figures);
   $("waiting")?.toggleAttribute("hidden", found.figures.length > 0);
+  if (!found.figures.length && !run.state.over) $("waiting")?.replaceChildren("Waiting for the first sample …");
   stream.seq = found.seq;
   const changes = found.events.filter(isApplied).length;
   if (changes !== applied) await settingsChanged(changes); // some came before the stream began
@@ -179,9 +180,8 @@ function clock() {
   const part = total ? Math.min(100, (100 * t) / total) : 0;
   $("progress").style.width = `${over ? 100 : part}%`;
   $("progress").parentElement.setAttribute("aria-valuenow", String(Math.round(part)));
-  const speed = run.state.speed === "max" || run.state.paused ? null : Number(run.state.speed ?? 1);
-  const left = Math.max(0, Math.round(((total - t) / speed) * (run.time_dilation ?? 1)));
-  $("clock").textContent = total ? `${number(t, 1)} of ${total} s${!over && speed ? `, about ${left} s left` : ""}` : "";
+  const left = over || run.state.paused ? "" : timeLeft(total - t, pace.speed(), run);
+  $("clock").textContent = total ? `${number(t, 1)} of ${total} s${left}` : "";
 }
 
 function showState() {
@@ -326,10 +326,10 @@ setInterval(() => {
     return;
   }
   const behind = paused
-    ? `charts paused; the run is at ${number(t, 1)} s`
+    ? `Charts paused; the run is at ${number(t, 1)} s.`
     : charts.rate()
-      ? `charts redrawn ${number(charts.rate(), 1)} times a second`
-      : "no chart in view";
+      ? `Charts redrawn ${number(charts.rate(), 1)} times a second.`
+      : "";
   $("rate").textContent = behind;
 }, 500);
 

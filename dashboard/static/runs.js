@@ -1,6 +1,7 @@
 // The list of runs: search, compare, remove.
 import { $, api, element, number, pill, started, toast, verified } from "./app.js";
 import { isOfBatch, refreshBatches } from "./batches.js";
+import { differing } from "./run_words.js";
 
 const MOST = 1000;
 const selected = new Set();
@@ -9,7 +10,7 @@ let shown = "";
 // Networks without access points have no tiers.
 const tier = (doc, which) => number(Object.keys(doc.aps ?? {}).length ? doc.tiers?.[which] : null);
 
-function row(doc) {
+function row(doc, more) {
   const box = element("input", {
     type: "checkbox",
     checked: selected.has(doc.id),
@@ -35,6 +36,7 @@ function row(doc) {
       "td",
       {},
       doc.strategy,
+      element("div", { class: "meta" }, [...more.get(doc.id), doc.cc, doc.duration_s && `${doc.duration_s} s`].filter(Boolean).join(", ")),
       doc.changed ? element("div", { class: "scale changed" }, doc.changed) : null,
     ),
     element("td", {}, doc.engine),
@@ -95,7 +97,8 @@ async function refresh() {
       const all = $("with-batches").checked || $("search").value;
       const listed = all ? runs : runs.filter((doc) => !isOfBatch(doc));
       const empty = element("tr", {}, element("td", { colspan: 12, class: "muted" }, "No runs."));
-      $("runs").tBodies[0].replaceChildren(...(listed.length ? listed.map(row) : [empty]));
+      const more = differing(runs);
+      $("runs").tBodies[0].replaceChildren(...(listed.length ? listed.map((doc) => row(doc, more)) : [empty]));
     }
   } catch (error) {
     toast(error.message, true);

@@ -4,6 +4,18 @@ import { element, number } from "./app.js";
 // An order in which ue2 comes before ue10.
 export const naturally = new Intl.Collator("en", { numeric: true }).compare;
 
+const ALONE_PX = 5;
+
+// A line whose points without a neighbour are dots: a line through one point is not drawn.
+export function withAlone(trace) {
+  const { x, y, connectgaps } = trace;
+  if (connectgaps || trace.mode !== "lines" || trace.fill) return trace;
+  const known = (n) => y[n] !== null && y[n] !== undefined;
+  const sizes = Array.from(x, (_, n) => (known(n) && !known(n - 1) && !known(n + 1) ? ALONE_PX : 0));
+  if (!sizes.some(Boolean)) return trace;
+  return { ...trace, mode: "lines+markers", marker: { size: sizes, color: trace.line.color, opacity: 1, line: { width: 0 } } };
+}
+
 // Keep every peak: of each four points keep the least and the greatest.
 export function thin(trace) {
   const x = [],

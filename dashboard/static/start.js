@@ -122,6 +122,7 @@ $("start").addEventListener("submit", async (event) => {
     const { id } = await api("/api/runs", { method: "POST", body: request() });
     location.href = `/runs/${id}`;
   } catch (error) {
+    error.message = trafficForm.explained(error.message, request().set.traffic);
     several.complain(error);
     button.disabled = false;
     button.textContent = label;

@@ -1,7 +1,8 @@
 // On the form that starts a run: a race of two to four lanes, and a run over an earlier one.
 import { $, api, element } from "./app.js";
 import { grouped, option } from "./fields.js";
-import { keepGhost, settingsOf } from "./ghost.js";
+import { keepGhost } from "./ghost.js";
+import { differing, settingsOf } from "./run_words.js";
 
 const MOST_LANES = 4;
 const MOST_GHOSTS = 30;
@@ -62,7 +63,8 @@ export class Beside {
   async fillGhosts() {
     const found = await api(`/api/runs?scenario=${encodeURIComponent(this.scenario.name)}&limit=${MOST_GHOSTS}`).catch(() => []);
     const runs = found.filter(({ status }) => status !== "starting");
-    $("ghost").replaceChildren(...runs.map((each) => option(each.id, settingsOf(each, each))));
+    const more = differing(runs);
+    $("ghost").replaceChildren(...runs.map((each) => option(each.id, settingsOf(each, each, more))));
     $("ghost-box").hidden = !runs.length;
   }
 }

@@ -18,11 +18,39 @@ const MEANING = {
   call: "a telephone call",
 };
 
+// The keys in words, where their names say too little.
+const LABELS = {
+  adapts_by: "bitrate chosen by",
+  answer_kb: "size of an answer",
+  bitrates_mbps: "bitrates to choose from",
+  buffer_s: "playback buffer",
+  chunk_s: "length of a chunk",
+  connections: "parallel connections",
+  load: "or: load of a link",
+  link: "and this link",
+  objects: "objects of a page",
+  packet_bytes: "payload of a packet",
+  packet_ms: "time between packets",
+  playout_ms: "playout delay",
+  request_kb: "size of a request",
+  requests_per_s: "or: requests, in a Poisson process",
+  size_scale: "all sizes times",
+  sizes: "sizes in kB",
+  think_s: "mean think time",
+};
+const OF_KIND = {
+  rpc: { think_s: "either: mean think time after an answer" },
+  workload: { rate_mbps: "either: mean rate of each user" },
+  web: { sizes: "sizes of objects in kB", think_s: "mean think time between pages" },
+};
+
 const TEXTS = {
   sizes: "web_search, data_mining, or points such as [[10, 0.5], [50, 1]]: half are up to 10 kB, all up to 50 kB.",
-  bitrates_mbps: "Ascending, in brackets.",
+  bitrates_mbps: "Ascending, in brackets, such as [2, 5].",
+  requests_per_s: "Instead of a think time, which is then left as it is. Empty: each request follows an answer.",
+  load: "Part of the link's rate that all users of this entry offer together, instead of a rate. 0 to 2.",
   interface: "Of the user, such as wlan0. Empty: the first.",
-  link: "The link whose load is meant.",
+  link: "The link whose load is meant. Only with a load.",
 };
 
 // Entries of all users that are otherwise equal, as one for all of them.
@@ -70,6 +98,21 @@ export class TrafficForm {
     for (const row of this.rows) row.offerUsers();
   }
 
+  // An error of the server about one of the entries that were sent, with the entry as the form shows
+  // it. The field that is meant is marked.
+  explained(text, sent) {
+    const [named, n, key] = /traffic\[(\d+)\](?:\.(\w+))?/.exec(text) ?? [];
+    const entry = sent?.[n - 1];
+    if (!entry) return text;
+    const kind = entry.kind ?? PLAIN;
+    const row = sent.length === this.rows.length ? this.rows[n - 1] : null;
+    const wrong = row?.shown.find((each) => each.row.name === key);
+    wrong?.mark();
+    const what = wrong?.label ?? key;
+    const name = `Traffic of ${entry.user === ALL ? "all users" : entry.user} (${kind}: ${MEANING[kind]})${what ? `, ${what}` : ""}`;
+    return text.slice(text.indexOf(named)).replace(named, name);
+  }
+
   changed() {
     this.list.dispatchEvent(new Event("change", { bubbles: true }));
   }
@@ -109,7 +152,7 @@ class Flow {
 
   show() {
     const { fields } = this.form.kinds.find(({ kind }) => kind === this.kind.value);
-    this.shown = fields.map((row) => new Key(row, this.of[row.name], `flow-${this.n}-${row.name}`));
+    this.shown = fields.map((row) => new Key(this.kind.value, row, this.of[row.name], `flow-${this.n}-${row.name}`));
     const made = (isFurther) => element("div", { class: "row" }, ...this.shown.filter(({ row }) => row.is_further === isFurther).map(({ node }) => node));
     const own = fields.some((row) => !row.is_further) ? [made(false)] : [];
     this.fields.replaceChildren(...own, element("details", {}, element("summary", {}, "When it starts, and more"), made(true)));
@@ -125,19 +168,26 @@ class Flow {
 
 // One key of an entry. A list, such as sizes, is written as in a scenario file.
 class Key {
-  constructor(row, value, id) {
+  constructor(kind, row, value, id) {
     const isPlain = row.choices || ["number", "integer", "boolean"].includes(row.type);
     const shown = value ?? row.default ?? "";
     Object.assign(this, { row, isPlain });
     this.field = input(id, isPlain ? row : { ...row, type: "text" }, isPlain || typeof shown === "string" ? shown : JSON.stringify(shown));
     this.first = this.field.value;
+    this.label = OF_KIND[kind]?.[row.name] ?? LABELS[row.name] ?? words(row.name, row.unit);
     this.node = element(
       "div",
       { class: isPlain ? "field" : "field whole" },
-      element("label", { for: id }, words(row.name, row.unit)),
+      element("label", { for: id }, this.label),
       element("span", { class: "unit-box" }, this.field, element("span", {}, row.unit)),
       element("p", { class: "help", id: `${id}-help` }, TEXTS[row.name] ?? bounds(row)),
     );
+  }
+
+  mark() {
+    this.field.setAttribute("aria-invalid", "true");
+    for (let box = this.field.closest("details"); box; box = box.parentElement.closest("details")) box.open = true;
+    this.field.focus();
   }
 
   into(entry) {

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 from class_clients import a_run, do, join, projector_of
+
+from dashboard.classroom.serve import only_here
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "class_mode.md"
@@ -133,3 +136,22 @@ def test_every_address_that_a_script_of_a_class_uses_exists(app):
     assert len(used) > 15
     for script, path in used - {("worksheet.js", "/api/class/x")}:  # its end is another variable
         assert addresses.allowed_methods(path), (script, path)
+
+
+def test_pages_with_the_link_warn_if_only_this_machine_reaches_it(app, instructor):
+    projector = projector_of(app)
+    assert "Only this machine" not in projector.get("/projector").text
+    app.config["ONLY_HERE"] = only_here("127.0.0.1")
+    for page in (projector.get("/projector").text, instructor.get("/instructor").text):
+        assert "Only this machine reaches it. For a room, use --host ADDRESS" in page
+    assert only_here("192.0.2.7") == ""
+
+
+def test_words_for_teachers_and_students(app, instructor):
+    page = instructor.get("/instructor").text
+    assert "Remove seats without work" in page
+    asked = re.search(r'id="asked">(.*?)</script>', page)
+    assert json.loads(asked[1])["small"]["both"] == "Run: Two equal wired paths"
+    join = app.test_client().get("/").text
+    assert "Of you, only the name that you write here is kept" in join
+    assert "answers and runs" in join

@@ -94,6 +94,7 @@ def test_without_a_report_the_limit_is_kept_with_the_reason():
 def test_a_meter_starts_at_the_floor_and_ends_with_the_last_tier_2_association():
     (start,) = law().decide(seen(replace(AP, meter_bps=None)))
     assert start.command.rate_bps == MBPS // 10
+    assert start.reason == "Tier 2 was not limited: limit set to the floor of 0.1 Mb/s"
     (end,) = law().decide(seen(AP, tier=1))
     assert end.command == Unthrottle("wifi1")
     assert law().decide(seen(replace(AP, meter_bps=None), tier=1)) == []

@@ -224,7 +224,7 @@ def test_traffic_is_edited_and_what_nobody_touched_stays(page, address):  # noqa
     assert entries.count() == count + 1
     last.locator("select").first.select_option("ue1")
     last.locator("select").nth(1).select_option("rpc")
-    last.get_by_label("answer", exact=True).fill("80")
+    last.get_by_label("size of an answer", exact=True).fill("80")
     assert not serious_faults(page)
     page.select_option("#engine", "testbed")
     with page.expect_request(lambda each: each.method == "POST") as sent:

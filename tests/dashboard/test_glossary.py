@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from dashboard import pages
 
 TEXT = """# Words
@@ -39,3 +41,11 @@ def test_markdown_becomes_simple_html(tmp_path):
 
 def test_a_missing_file_is_a_sentence(tmp_path):
     assert "docs/glossary.md is missing" in pages.page(tmp_path / "glossary.md")
+
+
+def test_the_words_are_in_alphabetical_order_and_hold_those_of_the_pages():
+    lines = pages.FILE.read_text(encoding="utf-8").splitlines()
+    words = [row.split("|")[1].strip().lower() for row in lines if row.startswith("| ")][1:]
+    bare = [re.split(r" \(|, ", each)[0] for each in words]
+    assert bare == sorted(bare)
+    assert {"mean opinion score", "slowdown", "jitter", "incast", "playout"} <= set(bare)

@@ -248,7 +248,7 @@ STRATEGY = {"name": "meter_throttling", "params": {"interval_s": 2.0}}
 FLIP = {"t": 10.0, "kind": "flip", "ok": True, "target": "strategy", "value": STRATEGY}
 KEEP = {"t": 11.0, "kind": "decision", "ap": "lte1", "action": "keep"}
 METER = {"t": 12.0, "kind": "decision", "ap": "wifi1", "action": "meter", "meter_mbps": 0.1}
-METER |= {"strategy": "meter_throttling", "reason": "Tier 2 is not limited yet"}
+METER |= {"strategy": "meter_throttling", "reason": "Tier 2 was not limited"}
 
 
 def test_the_delay_of_a_decision_its_limit_and_the_growth_of_windows_are_named():
