@@ -7,6 +7,7 @@ import pytest
 import testbed
 from run_edits import edit_run
 
+from dashboard import comparison
 from dashboard.group_charts import drawn
 
 
@@ -114,3 +115,10 @@ def test_groups_of_different_scales_are_named_by_their_scale(client, repeated, s
 def test_runs_of_one_scale_are_compared(client):
     assert "different units" not in client.get("/compare?runs=plain,metered").text
     assert client.get("/api/compare/charts?runs=plain,metered").status_code == 200
+
+
+def test_runs_of_different_durations_have_different_labels():
+    doc = {"strategy": "none", "scenario": "s", "engine": "sim", "seed": 1, "cc": "reno"}
+    doc |= {"rate_scale": 1, "rates": "", "changed": ""}
+    docs = [doc | {"id": str(each), "duration_s": each} for each in (12.0, 20.5)]
+    assert [each["label"] for each in comparison.labelled(docs)] == ["none 12 s", "none 20.5 s"]
