@@ -34,7 +34,7 @@ from dashboard.network import answers
 from dashboard.runs import Launcher, StartRequest
 from lab import __version__
 from lab.errors import LabError, RequestError, unknown
-from lab.results import compare
+from lab.results import compare_text
 from lab.results.explain import changes as explained
 from lab.results.explain import stretches
 from lab.results.store import described
@@ -406,7 +406,7 @@ def compare_results() -> Any:
         left_out = group_charts.skipped(docs)
         raise Problem(409, f"compare: {left_out} Two runs with results are needed")
     folders = [store().folder(doc["id"]) for doc in whole]
-    return {"runs": docs, **json.loads(compare.report(folders, as_json=True))}
+    return {"runs": docs, **json.loads(compare_text.report(folders, as_json=True))}
 
 
 @route(

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from run_edits import seal
 
 from lab.errors import RequestError
-from lab.results import compare, statistics
+from lab.results import compare, compare_text, statistics
 from lab.scenario.loading import resolved
 
 
@@ -52,7 +52,7 @@ def runs(load_testbed, tmp_path):
 
 def test_a_clear_difference_is_reported_with_its_interval(runs):
     base, better = runs("none", [9.8, 10, 10.2] * 4), runs("meter_throttling", [11.7, 12, 12.3] * 4)
-    said = compare.report([*base, *better], as_json=False)
+    said = compare_text.report([*base, *better], as_json=False)
     assert "none (n = 12, rate scale 1)" in said
     assert "\n\nmeter_throttling against none:\n  throughput_mbps: better by 20 % [" in said
     assert "n = 12" in said
@@ -60,17 +60,17 @@ def test_a_clear_difference_is_reported_with_its_interval(runs):
 
 def test_a_heading_says_how_much_slower_the_clocks_were(runs):
     real, slow = runs("none", [1, 2], time_dilation=1), runs("none", [3], time_dilation=4)
-    mixed = compare.report([*real, *runs("disjoint", [1, 2, 3], time_dilation=2)])
+    mixed = compare_text.report([*real, *runs("disjoint", [1, 2, 3], time_dilation=2)])
     assert "none (n = 2, rate scale 1)" in mixed
     assert "disjoint (n = 3, rate scale 1, clocks 2 times slower)" in mixed
     more = runs("none", [5] * 5, time_dilation=8)[3:]
     assert "none (n = 3, rate scale 1, clocks 4 times slower or clocks 8 times slower)" in (
-        compare.report([*slow, *more])
+        compare_text.report([*slow, *more])
     )
 
 
 def test_in_markdown_each_cell_has_estimate_and_verdict(runs):
-    said = compare.report(
+    said = compare_text.report(
         [*runs("none", [9.8, 10, 10.2] * 4), *runs("disjoint", [11.7, 12, 12.3] * 4)],
         as_markdown=True,
     )
@@ -83,7 +83,7 @@ def test_in_markdown_each_cell_has_estimate_and_verdict(runs):
 def test_a_copy_of_a_run_and_in_the_simulator_the_same_seed_count_once(runs, tmp_path):
     one, other = runs("none", [10.0, 11.0])
     shutil.copytree(one, tmp_path / "copy")
-    said = compare.report([one, other, tmp_path / "copy"])
+    said = compare_text.report([one, other, tmp_path / "copy"])
     assert "none (n = 2, " in said
     assert f"careful: run {one.name} repeats a run or a seed, so it is left out" in said
     cut, whole = (
@@ -99,15 +99,17 @@ def test_a_copy_of_a_run_and_in_the_simulator_the_same_seed_count_once(runs, tmp
 
 
 def test_strategies_that_ran_for_different_times_are_a_warning_and_scenarios_have_their_names(runs):
-    said = compare.report([*runs("none", [10.0]), *runs("disjoint", [11.0], "duration_s=7")])
+    said = compare_text.report([*runs("none", [10.0]), *runs("disjoint", [11.0], "duration_s=7")])
     assert "careful: they differ in duration_s, too" in said
-    assert "differ in" not in compare.report([*runs("none", [10.0]), *runs("disjoint", [11.0])])
+    assert "differ in" not in compare_text.report(
+        [*runs("none", [10.0]), *runs("disjoint", [11.0])]
+    )
     (first, second) = [*runs("none", [10.0]), *runs("none", [11.0])]
     text = (second / "scenario.yaml").read_text()
     (second / "scenario.yaml").write_text(re.sub("(?m)^name: .*$", "name: elsewhere", text))
     labels = [each.label for each in compare.grouped([first, second])]
     assert labels[1] == "elsewhere none"
-    other = compare.report([first, second])
+    other = compare_text.report([first, second])
     assert other.startswith("careful: these are different scenarios\n\nmetric")
     assert other.count("different scenarios") == 1
     assert "different scenarios" not in said
@@ -117,7 +119,7 @@ def test_strategies_that_ran_for_different_times_are_a_warning_and_scenarios_hav
 
 def test_less_throughput_is_worse(runs):
     document = json.loads(
-        compare.report(
+        compare_text.report(
             [*runs("none", [12, 12.1] * 5), *runs("meter_throttling", [9, 9.1] * 5)], as_json=True
         )
     )
@@ -192,7 +194,7 @@ def test_a_difference_that_is_rounded_to_nothing_asks_for_no_more_runs():
 
 def test_one_run_each_is_said_once_and_settings_are_in_words(runs):
     folders = [*runs("none", [10]), *runs("none", [12], "multipath.cc=bbr")]
-    said = compare.report(folders)
+    said = compare_text.report(folders)
     assert said.count("not enough runs to tell this from chance") == 1
     against = "none, congestion control bbr against none, congestion control reno (one run each)"
     assert f"\n\n{against}: open, not enough runs to tell this from chance, add 4\n" in said
@@ -239,7 +241,7 @@ def test_the_same_strategy_with_another_setting_is_another_group(runs):
 
 
 def test_an_interrupted_run_is_a_warning(runs):
-    said = compare.report(
+    said = compare_text.report(
         [*runs("none", [10]), *runs("meter_throttling", [11], status="interrupted")], as_json=False
     )
     assert "is interrupted" in said
@@ -247,39 +249,39 @@ def test_an_interrupted_run_is_a_warning(runs):
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
     with pytest.raises(RequestError, match=r"holds no result\.json"):
-        compare.report([tmp_path], as_json=False)
+        compare_text.report([tmp_path], as_json=False)
 
 
 def test_runs_of_wire_rates_are_never_compared_with_runs_in_scenario_units(runs):
     old, new = runs("none", [10, 11], schema=1), runs("disjoint", [10])
     with pytest.raises(RequestError) as refused:
-        compare.report([*old, *new])
+        compare_text.report([*old, *new])
     assert f"runs {old[0].name}, {old[1].name} hold wire rates (schema 1)" in str(refused.value)
     assert f"run {new[0].name} hold" in str(refused.value)
     assert "Repeat the runs of schema 1" in str(refused.value)
-    assert "none (n = 2, wire rates)" in compare.report(old)
+    assert "none (n = 2, wire rates)" in compare_text.report(old)
 
 
 def test_runs_with_handshakes_without_packets_are_named_and_never_compared_with_newer_ones(runs):
     old, new = runs("none", [10, 11], schema=2), runs("disjoint", [10])
     with pytest.raises(RequestError) as refused:
-        compare.report([*old, *new])
+        compare_text.report([*old, *new])
     said = str(refused.value)
     assert f"{old[0].name}, {old[1].name} hold handshakes without packets (schema 2)" in said
     assert f"run {new[0].name} hold handshakes of packets (schema 3)" in said
     assert "Repeat the runs of schema 2" in said
-    assert "none (n = 2, rate scale 1, handshakes without packets)" in compare.report(old)
+    assert "none (n = 2, rate scale 1, handshakes without packets)" in compare_text.report(old)
 
 
 def test_every_column_says_its_rate_scale_and_scales_are_never_pooled(runs):
     folders = [*runs("none", [10.0, 11.0]), *runs("none", [9.0, 9.5], rate_scale=0.25)]
-    said = compare.report(folders)
+    said = compare_text.report(folders)
     assert "none (n = 2, rate scale 1)" in said
     assert "none (n = 2, rate scale 0.25)" in said
     assert "none, rate scale 0.25 against none, rate scale 1 (n = 2): open," in said
     assert "rate scale 1 and rate scale 0.25: queueing delay grows as 1/scale" in said
     assert "they differ in" not in said
-    groups = json.loads(compare.report(folders, as_json=True))["groups"]
+    groups = json.loads(compare_text.report(folders, as_json=True))["groups"]
     assert [group["rate_scale"] for group in groups] == [1.0, 0.25]
 
 
@@ -318,42 +320,42 @@ def test_runs_are_paired_by_seed_in_any_order_and_only_in_the_same_network(runs)
     better = with_fields(
         runs("disjoint", [1.05 * each for each in totals]), "manifest.json", topology_sha256=str
     )
-    said = compare.report([*none, *reversed(better)])
+    said = compare_text.report([*none, *reversed(better)])
     assert "throughput_mbps: better by 5 % [5, 5], n = 6" in said
     assert "disjoint and none: compared in 6 pairs of the same seed and network" in said
     with_fields(better, "manifest.json", topology_sha256=lambda n: f"other {n}")
-    said = compare.report([*none, *better])
+    said = compare_text.report([*none, *better])
     assert "throughput_mbps: +5 % [" in said
     assert "pairs" not in said
 
 
 def test_groups_that_share_few_seeds_are_not_paired(runs):
     none, other = runs("none", [10.0, 20, 30, 40, 50, 60]), runs("disjoint", [11.0] * 12)[4:]
-    assert "pairs" not in compare.report([*none, *other])
-    assert "6 pairs" in compare.report([*none, *runs("disjoint", [11.0] * 12)])
+    assert "pairs" not in compare_text.report([*none, *other])
+    assert "6 pairs" in compare_text.report([*none, *runs("disjoint", [11.0] * 12)])
 
 
 def test_identical_samples_are_named(runs):
     totals = [10.0, 12, 11, 13, 12]
     none, other = runs("none", totals), runs("disjoint", totals)
-    assert "identical" not in compare.report([*none, *other])
+    assert "identical" not in compare_text.report([*none, *other])
     for folder, total in zip([*none, *other], totals * 2, strict=True):
         sampled(folder, [total])
         seal(folder)
     names = "disjoint and none: the samples are identical, in 5 pairs of the same seed"
-    notes = json.loads(compare.report([*none, *other], as_json=True))["notes"]
+    notes = json.loads(compare_text.report([*none, *other], as_json=True))["notes"]
     assert notes == [names]
     sampled(other[-1], [1.0])
     seal(other[-1])
-    assert "identical" not in compare.report([*none, *other])
+    assert "identical" not in compare_text.report([*none, *other])
 
 
 def test_one_network_for_all_seeds_is_said(runs):
     none = with_fields(runs("none", [10.0, 11.0]), "manifest.json", topology_sha256="a")
-    assert "not other networks" in compare.report(none)
-    assert "not other networks" not in compare.report(none[:1])
+    assert "not other networks" in compare_text.report(none)
+    assert "not other networks" not in compare_text.report(none[:1])
     with_fields(none, "manifest.json", topology_sha256=str)
-    assert "not other networks" not in compare.report(none)
+    assert "not other networks" not in compare_text.report(none)
 
 
 def sampled(folder, rates):
@@ -373,7 +375,7 @@ def test_a_window_compares_only_its_samples(runs):
     assert group.values("throughput_mbps") == [7.0]
     assert group.values("users.ue1.throughput_mbps") == [7.0]
     assert group.values("convergence_s") == []
-    assert "samples from 2 s to 4 s" in compare.report([folder], window=compare.Window(2, 4))
+    assert "samples from 2 s to 4 s" in compare_text.report([folder], window=compare.Window(2, 4))
     (group,) = compare.compared([folder], compare.Window(1)).groups
     assert group.values("throughput_mbps") == [pytest.approx(16 / 3, abs=1e-6)]
 
@@ -383,11 +385,11 @@ def test_a_window_without_samples_or_without_length_is_refused(runs):
     sampled(folder, [1.0, 2.0])
     for late in ((5, 9), (1, 9), (0, 3), (2, math.inf)):
         with pytest.raises(RequestError, match=r"its last sample is at 2 s"):
-            compare.report([folder], window=compare.Window(*late))
-    compare.report([folder], window=compare.Window(1, 2.5))
+            compare_text.report([folder], window=compare.Window(*late))
+    compare_text.report([folder], window=compare.Window(1, 2.5))
     (folder / "scenario.yaml").write_text("name: damaged\nstrategy: {name: none}\n")
     with pytest.raises(RequestError, match=r"compare .* from 0 s to 2 s: .* has no scenario yet"):
-        compare.report([folder], window=compare.Window(0, 2))
+        compare_text.report([folder], window=compare.Window(0, 2))
     for window in ((9, 5), (5, 5), (-1, 5)):
         with pytest.raises(RequestError, match="the end must be after the start"):
             compare.Window(*window)
@@ -418,7 +420,7 @@ def test_of_many_runs_that_are_left_out_the_first_are_named(tmp_path):
         folder.mkdir()
         (folder / "result.json").write_text("{")
     with pytest.raises(RequestError) as refused:
-        compare.report([tmp_path], as_json=False)
+        compare_text.report([tmp_path], as_json=False)
     assert [f"run{n}" in str(refused.value) for n in (0, 39)] == [True, False]
     assert str(refused.value).endswith("\n35 more runs are left out")
     assert len(str(refused.value).splitlines()) == 6

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dashboard.finished import summary
-from lab.results import compare
+from lab.results import compare_text
 from lab.results.explain.changes import NO_CAUSE
 from lab.results.explain.stretches import told
 from lab.results.store import Store
@@ -71,8 +71,8 @@ def test_it_names_the_change_its_size_and_its_cause(runs):
 def test_report_and_compare_and_the_page_say_the_same(runs):
     text = told(runs / "one")
     assert all(line in (runs / "one" / "report.md").read_text() for line in text.splitlines())
-    assert text in compare.report([runs / "one", runs / "two"])
-    assert text in compare.report([runs / "one", runs / "two"], as_markdown=True)
+    assert text in compare_text.report([runs / "one", runs / "two"])
+    assert text in compare_text.report([runs / "one", runs / "two"], as_markdown=True)
     store = Store(runs)
     store.reindex()
     assert summary(store, runs / "one")["verdict"] == text
@@ -81,7 +81,7 @@ def test_report_and_compare_and_the_page_say_the_same(runs):
 def test_a_run_without_changes_is_not_explained(runs):
     assert told(runs / "plain") == ""
     assert "What the changes did" not in (runs / "plain" / "report.md").read_text()
-    assert "What the changes did" not in compare.report([runs / "plain"])
+    assert "What the changes did" not in compare_text.report([runs / "plain"])
 
 
 STOPPED = {

@@ -12,7 +12,7 @@ from dashboard import finished as repeats
 from lab.batch.job import Job
 from lab.batch.jobs import kept
 from lab.frame import Frame, UserSample
-from lab.results import compare
+from lab.results import compare, compare_text
 from lab.results.explain import present
 from lab.results.flips import each_once, is_accepted, label, made_by_hand
 from lab.results.store import Store
@@ -50,7 +50,7 @@ def test_runs_with_and_without_flips_of_one_seed_are_two_groups_and_none_is_drop
     ]
     assert [group.values("throughput_mbps") for group in groups] == [[5.0], [8.0]]
     assert [group.left_out for group in groups] == [(), ()]
-    said = compare.report(folders)
+    said = compare_text.report(folders)
     assert "meter_throttling (changed: strategy.cth = 0.3 at 12 s) (n = 1, rate scale 1)" in said
     assert "differ in" not in said
 

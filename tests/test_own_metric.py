@@ -16,7 +16,7 @@ from dashboard import charts, exports, view
 from lab import extensions, metrics
 from lab.cli.commands import cli
 from lab.frame import ApSample, Frame, SubflowSample, UserSample
-from lab.results import compare
+from lab.results import compare, compare_text
 from lab.results.labels import label
 from lab.run.reading import declared_metrics, read_document, read_frames, read_samples
 from lab.scenario import loading
@@ -120,7 +120,7 @@ def test_compare_names_judges_and_needs_no_file(made):
     assert str(label("users.ue1.waiting", own)) == "ue1: waiting, Mb/s"
     assert str(label("run.fullest", own)) == "longest queue, packets"
     assert compare.direction("users.ue1.waiting", own) == -1
-    document = json.loads(compare.report(made.runs, as_json=True))
+    document = json.loads(compare_text.report(made.runs, as_json=True))
     assert document["labels"]["users.ue1.waiting"] == "ue1: waiting, Mb/s"
 
 

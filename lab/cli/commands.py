@@ -314,6 +314,7 @@ def compare(
     of each run.
     """
     from lab.results import compare as comparing
+    from lab.results import compare_text
 
     window = None
     if from_s is not None or to_s is not None:
@@ -323,7 +324,7 @@ def compare(
     found, not_used = comparing.compared_by(folders, window, by)
     write_comparison(found, files)
     figures.write(found, for_paper, by, window)
-    click.echo(comparing.shown(found, not_used, as_json, as_markdown))
+    click.echo(compare_text.shown(found, not_used, as_json, as_markdown))
 
 
 @cli.command()

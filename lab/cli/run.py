@@ -21,7 +21,7 @@ from lab.batch.sweep import Sweep
 from lab.cli import terminal as view
 from lab.cli.terminal import Terminal
 from lab.engines import registry
-from lab.results import compare, responses
+from lab.results import compare, compare_text, responses
 from lab.run.outcome import EXIT_INTERRUPTED, Outcome
 from lab.run.reading import read_document
 from lab.scenario import engine_table
@@ -202,4 +202,4 @@ def _table(outcomes: Sequence[Ended]) -> str:
         return f"nothing was measured. Run folder: {outcomes[0].folder}"
     if len(outcomes) == 1:
         return view.summary(read_document(measured[0], "result.json"), measured[0])
-    return compare.report(measured, as_json=False)
+    return compare_text.report(measured, as_json=False)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -28,10 +28,9 @@ from typing import Any
 from lab.errors import RequestError
 from lab.frame import Frame
 from lab.metrics import BUILT_IN, SECTIONS, Metric, Samples, of_number
-from lab.results import compare_text, flips, run_folders
+from lab.results import flips, run_folders
 from lab.results.documents import TIMED_HANDSHAKES_SCHEMA, WIRE_RATES_SCHEMA, figure
 from lab.results.labels import TIMED_LABEL, clocks_label, heading, held, scale_text
-from lab.results.labels import label as metric_label
 from lab.results.statistics import MIN_RUNS, Estimate, Verdict, estimate, mean, verdict
 from lab.run.manifest import made_by
 from lab.run.reading import (
@@ -520,7 +519,7 @@ class Comparison:
 
     @property
     def warnings(self) -> list[str]:
-        return [*_careful(self.left_out), *warnings(self.groups)]
+        return [*careful(self.left_out), *warnings(self.groups)]
 
 
 def compared(folders: Sequence[Path], window: Window | None = None) -> Comparison:
@@ -532,7 +531,7 @@ def _compared(found: Sequence[Run], left_out: Sequence[str], window: Window | No
     groups = _groups(found)
     runs = [run for group in groups for run in group.runs]
     metrics = list(dict.fromkeys(metric for run in runs for metric in run.metrics))
-    base, own = groups[0], _own(groups)
+    base, own = groups[0], own_metrics(groups)
     return Comparison(
         groups,
         {metric: [estimate(group.values(metric)) for group in groups] for metric in metrics},
@@ -596,28 +595,11 @@ def _same_samples(base: Group, other: Group) -> bool:
     return first == second and all(samples for _, samples in first)
 
 
-def _own(groups: Sequence[Group]) -> tuple[Metric, ...]:
+def own_metrics(groups: Sequence[Group]) -> tuple[Metric, ...]:
     return tuple(each for group in groups for run in group.runs for each in run.own)
 
 
-def report(
-    folders: Sequence[Path],
-    as_json: bool = False,
-    as_markdown: bool = False,
-    window: Window | None = None,
-    by: Sequence[str] = (),
-) -> str:
-    """Return the comparison of the runs in these folders as text, Markdown or JSON.
-
-    The JSON object has the keys `groups`, `metrics`, `labels` (names of the metrics for people),
-    `verdicts`, `notes` and `warnings`. With keys of the scenario file in `by`, there is one
-    comparison for each combination of their values: JSON is then a list of such objects, each with
-    the values in `by`.
-    """
-    found, not_used = compared_by(folders, window, by)
-    return shown(found, not_used, as_json, as_markdown)
-
-
+OTHER_SCENARIOS = "careful: these are different scenarios"  # the first line of a text
 Parts = list[tuple[dict[str, str], Comparison]]  # by the values of the keys of `--by`, as JSON
 
 
@@ -630,17 +612,7 @@ def compared_by(
     return [(value, _compared(each, (), window)) for value, each in _parts(runs, by)], not_used
 
 
-def shown(found: Parts, not_used: Sequence[str], as_json: bool, as_markdown: bool) -> str:
-    """Return comparisons as `report` does."""
-    if as_json:
-        documents = [_document(each) | ({"by": value} if value else {}) for value, each in found]
-        documents[0]["warnings"] = [*_careful(not_used), *documents[0]["warnings"]]
-        return json.dumps(documents if found[0][0] else documents[0], indent=1)
-    texts = [compare_text.text(each, value, as_markdown) for value, each in found]
-    return "\n\n".join([*texts, *_careful(not_used)])
-
-
-def _careful(left_out: Sequence[str]) -> list[str]:
+def careful(left_out: Sequence[str]) -> list[str]:
     return [f"careful: {each}" for each in few(left_out)]
 
 
@@ -675,7 +647,7 @@ def unit(path: str, more: Sequence[Metric] = ()) -> str:
 def warnings(groups: Sequence[Group]) -> Iterator[str]:
     """Yield a line for each reason to doubt the comparison, such as an overloaded machine."""
     if len({group.settings["name"] for group in groups}) > 1:
-        yield compare_text.OTHER_SCENARIOS
+        yield OTHER_SCENARIOS
     scales = list(dict.fromkeys(group.rate_scale for group in groups))
     if len(scales) > 1:
         yield (
@@ -720,34 +692,3 @@ def _several_versions(groups: Sequence[Group]) -> Iterator[str]:
             for each in versions
         )
         yield f"careful: several versions of the lab made these runs: {'; '.join(made)}"
-
-
-def _document(found: Comparison) -> dict[str, Any]:
-    groups = [
-        {
-            "label": group.label,
-            "heading": group.name,
-            "n": len(group.runs),
-            "rate_scale": group.rate_scale,
-            "runs": [run.run_id for run in group.runs],
-        }
-        for group in found.groups
-    ]
-    metrics = {
-        metric: {g.label: asdict(each) for g, each in zip(found.groups, row, strict=True)}
-        for metric, row in found.estimates.items()
-    }
-    verdicts = {
-        label: {metric: each.text for metric, each in row.items()}
-        for label, row in found.verdicts.items()
-    }
-    own = _own(found.groups)
-    labels = {metric: str(metric_label(metric, own)) for metric in metrics}
-    return {
-        "groups": groups,
-        "metrics": metrics,
-        "labels": labels,
-        "verdicts": verdicts,
-        "notes": list(found.notes),
-        "warnings": found.warnings,
-    }

@@ -1,18 +1,56 @@
-"""A comparison of runs as text for the terminal, or as a table in Markdown."""
+"""Comparisons of runs as text for the terminal, as tables in Markdown, or as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
+from lab.results.compare import (
+    OTHER_SCENARIOS,
+    Comparison,
+    Group,
+    Parts,
+    Window,
+    careful,
+    compared_by,
+    own_metrics,
+)
+from lab.results.labels import label as metric_label
 from lab.results.statistics import MIN_RUNS
 from lab.results.tables import markdown_table, text_table
 
-if TYPE_CHECKING:
-    from lab.results.compare import Comparison, Group
-
-OTHER_SCENARIOS = "careful: these are different scenarios"  # the first line, if it is true
 OPEN = "open, "  # begins the short verdict where runs are missing
+
+
+def report(
+    folders: Sequence[Path],
+    as_json: bool = False,
+    as_markdown: bool = False,
+    window: Window | None = None,
+    by: Sequence[str] = (),
+) -> str:
+    """Return the comparison of the runs in these folders as text, Markdown or JSON.
+
+    The JSON object has the keys `groups`, `metrics`, `labels` (names of the metrics for people),
+    `verdicts`, `notes` and `warnings`. With keys of the scenario file in `by`, there is one
+    comparison for each combination of their values: JSON is then a list of such objects, each with
+    the values in `by`.
+    """
+    found, not_used = compared_by(folders, window, by)
+    return shown(found, not_used, as_json, as_markdown)
+
+
+def shown(found: Parts, not_used: Sequence[str], as_json: bool, as_markdown: bool) -> str:
+    """Return comparisons as `report` does."""
+    if as_json:
+        documents = [_document(each) | ({"by": value} if value else {}) for value, each in found]
+        documents[0]["warnings"] = [*careful(not_used), *documents[0]["warnings"]]
+        return json.dumps(documents if found[0][0] else documents[0], indent=1)
+    texts = [text(each, value, as_markdown) for value, each in found]
+    return "\n\n".join([*texts, *careful(not_used)])
 
 
 def text(found: Comparison, by: Mapping[str, str], as_markdown: bool) -> str:
@@ -86,3 +124,34 @@ def _markdown(found: Comparison) -> str:
         ]
         rows.append([f"`{metric}`", *cells])
     return markdown_table(_heads(found), rows)
+
+
+def _document(found: Comparison) -> dict[str, Any]:
+    groups = [
+        {
+            "label": group.label,
+            "heading": group.name,
+            "n": len(group.runs),
+            "rate_scale": group.rate_scale,
+            "runs": [run.run_id for run in group.runs],
+        }
+        for group in found.groups
+    ]
+    metrics = {
+        metric: {g.label: asdict(each) for g, each in zip(found.groups, row, strict=True)}
+        for metric, row in found.estimates.items()
+    }
+    verdicts = {
+        label: {metric: each.text for metric, each in row.items()}
+        for label, row in found.verdicts.items()
+    }
+    own = own_metrics(found.groups)
+    labels = {metric: str(metric_label(metric, own)) for metric in metrics}
+    return {
+        "groups": groups,
+        "metrics": metrics,
+        "labels": labels,
+        "verdicts": verdicts,
+        "notes": list(found.notes),
+        "warnings": found.warnings,
+    }

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from lab.scenario.loading import Overrides
+from typing import Protocol
 
 
-def blamed(text: str, source: str, overrides: Overrides) -> str:
+class Typed(Protocol):
+    """The options of a command (`loading.Overrides`)."""
+
+    @property
+    def strategy(self) -> str | None: ...
+    @property
+    def cc(self) -> str | None: ...
+    @property
+    def seed(self) -> int | None: ...
+    @property
+    def duration_s(self) -> float | None: ...
+    @property
+    def settings(self) -> tuple[str, ...]: ...
+    @property
+    def are_typed(self) -> bool: ...
+
+
+def blamed(text: str, source: str, overrides: Typed) -> str:
     """Return the message of an error in the scenario `source`, whose lines begin with `source` and
     a key. Where a typed option replaced the key, they begin with the option instead."""
     if not overrides.are_typed:
@@ -28,7 +42,7 @@ def _blamed(line: str, source: str, options: list[tuple[str, str]]) -> str:
     return line
 
 
-def _options(overrides: Overrides) -> Iterator[tuple[str, str]]:
+def _options(overrides: Typed) -> Iterator[tuple[str, str]]:
     """Yield each option as it was typed, without a value of its own name, and the key that it
     replaces. `--set` is applied last, so it comes first."""
     for setting in reversed(overrides.settings):

@@ -17,7 +17,7 @@ from lab.batch.job import Job
 from lab.batch.jobs import run_each
 from lab.batch.request import Request, checked
 from lab.batch.single import run_job
-from lab.results import compare
+from lab.results import compare_text
 from lab.run.outcome import Outcome, is_whole
 from lab.scenario.engine_table import ENGINES
 from torture.campaign import Campaign, Counts, Failed
@@ -108,7 +108,7 @@ class Batches(Campaign):
 
     def _table(self, out: Path) -> str:
         folders = sorted(path.parent for path in out.glob("*/result.json"))
-        return compare.report(folders, as_json=False)
+        return compare_text.report(folders, as_json=False)
 
 
 def _children(pid: int) -> list[int]:

@@ -300,7 +300,7 @@ def test_the_instructor_frees_seats(app, room, faults):
         teacher.click(f'button[aria-label="Free this seat: {NAME}"]')
         until(teacher, lambda: "left" in rows.inner_text())
         page.wait_for_url(f"{address}/")
-        assert [each.partition(" without")[0] for each in asked[:1]] == ["Free 1 seat"]
+        assert [each.partition(" without")[0] for each in asked[:1]] == ["Remove 1 seat"]
         assert "stays in the grades" in asked[1]
         assert teacher.inner_text("#numbers").startswith("0 seats")
         assert serious_faults(teacher) == ""
