@@ -245,7 +245,8 @@ TWO_PATHS = Study(
 
 KINDS_REMARKS = """\
 What people notice of five kinds of traffic: in a home with WiFi and LTE, on one shared link, and on
-a fat tree. All runs are at rate scale 1. The figures of the call are those of its worse direction.
+a fat tree. All runs are at rate scale 1. The figures of the call are those of its worse direction,
+computed from both directions after the runs. In the simulator the send buffers have grown since.
 
 - `flows`: in the emulation a new flow (`workload`) waits until POX has set up its path. Half of the
   flows take 0.05 s longer in the home, 0.02 s on one link, and 0.10 s in the tree, whose paths have

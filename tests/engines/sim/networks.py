@@ -11,9 +11,9 @@ from lab.scenario.flows import Flow
 from lab.scenario.schema import Multipath
 from lab.topologies.topology import Link, Node, Topology
 
-from .rows import places
+from .rows import MS, places
 
-SECOND, MS = 1_000_000_000, 1_000_000
+SECOND = 1000 * MS
 BULK = Flow("ue1-1", "ue1", "down", "reno", None, None, warm=True)
 FAST, SLOW = {"rate_mbps": 20, "delay_ms": 10}, {"rate_mbps": 12, "delay_ms": 37}
 

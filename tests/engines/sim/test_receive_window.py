@@ -51,7 +51,7 @@ def carried_mbps(paths, shapes, buffer_kb):
 )
 def test_a_small_buffer_costs_what_it_costs_with_linux(paths, shapes, buffer_kb, linux_mbps):
     """Goodput of Linux 6.18 with Reno over paths in user space (tests/emulation/kernel_paths.py):
-    the last 50 of 60 s, two runs each. The simulator has 13 % less in the first case, and at most
-    7 % less or more in the others. With a constant window it would carry 2.6 and 2.4 Mb/s in the
+    the last 50 of 60 s, two runs each. The simulator has 13 % less in the first case, and is
+    within 7 % in the others. With a constant window it would carry 2.6 and 2.4 Mb/s in the
     first two cases."""
     assert carried_mbps(paths, shapes, buffer_kb) == pytest.approx(linux_mbps, rel=0.14)
