@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from dashboard import runs
@@ -18,6 +19,7 @@ from lab.results.documents import tolerant_document
 from lab.results.effects import number_text
 from lab.results.explain import changes, present, stretches
 from lab.results.explain.changes import headline
+from lab.results.fairness import fairness, kinds_of_traffic
 from lab.results.flips import has_effect
 from lab.results.statistics import Estimate, estimate
 from lab.results.store import Store, changed
@@ -106,7 +108,8 @@ def summary(store: Store, folder: Path) -> Doc:
     found: Doc = {
         "verdict": f"{changed_text(names)}."
         if names
-        else headline(stretches.rows(folder), changes.changes(folder)) or verdict(result, done),
+        else headline(stretches.rows(folder), changes.changes(folder))
+        or verdict(result, done, kinds_of_traffic(folder)),
         "means": {},
         "repeats": 1,
         "intervals": {},
@@ -139,12 +142,16 @@ def summary(store: Store, folder: Path) -> Doc:
     return found | {"means": dict(run.metrics), "repeats": len(same), "intervals": intervals}
 
 
-def verdict(result: Mapping[str, Any], done: Sequence[Doc] = ()) -> str:
+def verdict(
+    result: Mapping[str, Any],
+    done: Sequence[Doc] = (),
+    kinds: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> str:
     """Return sentences about a result: what users notice, their throughput, and the use of
     additional paths.
 
-    `done` are the users whose transfers are complete. The text is empty if no throughput was
-    measured.
+    `done` are the users whose transfers are complete, `kinds` the kinds of traffic of each user.
+    The text is empty if no throughput was measured.
     """
     users = {
         name: each["throughput_mbps"]
@@ -154,8 +161,8 @@ def verdict(result: Mapping[str, Any], done: Sequence[Doc] = ()) -> str:
     total = result.get("throughput_mbps")
     if not users or total is None:
         return ""
-    texts = (*_noticed(result, done), _who(users, total, result), _paths(result, total, done))
-    return " ".join(texts).strip()
+    who, paths = _who(users, total, result, kinds), _paths(result, total, done)
+    return " ".join((*_noticed(result, done), who, paths)).strip()
 
 
 def _noticed(result: Mapping[str, Any], done: Sequence[Doc]) -> Iterator[str]:
@@ -250,7 +257,12 @@ def _interval(found: Estimate) -> Doc | None:
     return {"mean": found.mean, "low": found.low, "high": found.high, "n": found.n}
 
 
-def _who(users: Mapping[str, float], total: float, result: Mapping[str, Any]) -> str:
+def _who(
+    users: Mapping[str, float],
+    total: float,
+    result: Mapping[str, Any],
+    kinds: Mapping[str, Sequence[str]],
+) -> str:
     if len(users) == 1:
         (name,) = users
         return f"{name} got {number_text(total)} Mb/s on average."
@@ -258,12 +270,12 @@ def _who(users: Mapping[str, float], total: float, result: Mapping[str, Any]) ->
     text = f"The {len(users)} users got {number_text(total)} Mb/s together on average"
     if users[most] - users[least] < 0.02 * users[most]:
         return f"{text}, each about {number_text(total / len(users))}."
-    jain = (result.get("fairness") or {}).get("jain")
-    fairness = "" if jain is None else f" (Jain's fairness index {jain:.2f}; 1 is equal shares)"
+    jain, about = fairness(result, kinds)
+    index = "" if jain is None else f" (Jain's fairness index {jain:.2f}; 1 is equal shares)"
     return (
         f"{text}: {most} most, {number_text(users[most])}, and {least} least, "
-        f"{number_text(users[least])}{fairness}."
-    )
+        f"{number_text(users[least])}{index}. {about}"
+    ).strip()
 
 
 def _transfers(result: Mapping[str, Any], total: float, done: Sequence[Doc]) -> str:

@@ -79,12 +79,14 @@ def test_scenario_events_between_two_samples_happen_at_their_time(go):
     assert rates[:2] == [0.7, 1.0]
 
 
-def test_events_after_the_end_cause_a_warning(go):
-    outcome, _ = go("events=[{at_s: 50, target: link.wifi.up, value: false}]")
-    assert any(
-        "1 events of the scenario lie after its end" in event.get("text", "")
-        for event in read_events(outcome.folder)
-    )
+def test_what_probably_has_no_effect_is_the_first_event_of_a_run(go):
+    settings = ("events=[{at_s: 50, target: link.wifi.up, value: false}]", "multipath.cc=dctcp")
+    outcome, _ = go(*settings)
+    events = read_events(outcome.folder)
+    warnings = [event for event in events if event["kind"] == "warning"]
+    assert [event["t"] for event in warnings] == [0.0, 0.0]
+    assert "before its events at 50 s" in warnings[0]["text"]
+    assert "so dctcp behaves as reno" in warnings[1]["text"]
 
 
 def test_flips_from_the_inbox_are_checked_applied_and_recorded(load_testbed, record):

@@ -14,18 +14,16 @@ from lab.batch.job import Job
 from lab.batch.single import run_job
 from lab.errors import LabError
 from lab.results import labels
+from lab.results.fairness import fairness, kinds_of_traffic
 from lab.results.tables import cell_text, text_table
 from lab.run import captured
 from lab.run.outcome import Outcome, Progress
 from lab.run.transfers import MEDIUM_MB, SMALL_MB
-from lab.scenario import engine_table, yaml_text
+from lab.scenario import engine_table
 from lab.scenario.schema import Scenario
-from lab.scenario.traffic import TAKES_ALL
-from lab.summaries import jain as fairness_of
 
 PLAIN_EVERY_S = 10.0
 MOST_CAPTURED = 40  # rows
-NAMED = 5  # users
 
 
 def progress_line(progress: Progress) -> str:
@@ -190,53 +188,17 @@ def _user_table(users: dict[str, Any], with_aps: bool) -> str:
     return text_table(head, rows) if with_aps else text_table(head[:3], [row[:3] for row in rows])
 
 
-def kinds_of_traffic(folder: Path) -> dict[str, list[str]]:
-    """Return the kinds of traffic of each user of a run; {} if its scenario cannot be read."""
-    try:
-        traffic = yaml_text.read(folder / "scenario.yaml").get("traffic", [])
-    except LabError:
-        return {}
-    found: dict[str, list[str]] = {}
-    for each in traffic:
-        found.setdefault(each["user"], []).append(each["kind"])
-    return found
-
-
 def _totals(result: dict[str, Any], kinds: Mapping[str, Sequence[str]]) -> str:
     """Return the rates of the run, and how they are shared. Networks without access points have no
     tiers."""
-    tiers, (jain, about) = result["tiers"], _fairness(result, kinds)
+    tiers, (jain, about) = result["tiers"], fairness(result, kinds)
     parts = [
         f"total {_rate(result['throughput_mbps'])} Mb/s",
         *([f"Tier {n} {_rate(tiers[n])}" for n in ("1", "2")] if result["aps"] else []),
         f"fairness (Jain) {cell_text(jain)}",
         _settled(result["convergence_s"]),
     ]
-    return "\n".join(["   ".join(parts), *about])
-
-
-def _fairness(
-    result: dict[str, Any], kinds: Mapping[str, Sequence[str]]
-) -> tuple[float | None, list[str]]:
-    """Return Jain's index of the users who send as much as they can, and a line about the others.
-
-    It is None if fewer than two users do. `kinds` are the kinds of traffic of each user.
-    """
-    of_all: float | None = result["fairness"]["jain"]
-    limited = [user for user, each in kinds.items() if not TAKES_ALL.intersection(each)]
-    if not limited:
-        return of_all, []
-    named = [f"{user} ({' and '.join(dict.fromkeys(kinds[user]))})" for user in limited[:NAMED]]
-    more = f" and {len(limited) - NAMED} more" if len(limited) > NAMED else ""
-    who = f"{', '.join(named)}{more}"
-    others = [each for user, each in result["users"].items() if user not in limited]
-    rates = [each["throughput_mbps"] for each in others if each["throughput_mbps"] is not None]
-    if len(rates) > 1:
-        about = f"Fairness is without {who}, whose rate is limited by what they ask for."
-        return fairness_of(rates), [f"{about} With them, it is {cell_text(of_all)}."]
-    who = who if others else "all users"
-    about = f"Fairness is not judged: the rate of {who} is limited by what they ask for."
-    return None, [f"{about} By rates alone, it is {cell_text(of_all)}."]
+    return "\n".join(["   ".join(parts), *([about] if about else [])])
 
 
 def _flow_table(flows: dict[str, Any]) -> str:

@@ -36,7 +36,7 @@ from lab.run.recorder import Recorder
 from lab.run.replay import Message, Replay, WithoutWaiting
 from lab.run.report import Report
 from lab.run.traces import TracedChanges
-from lab.scenario.flows import late_flows
+from lab.scenario.cautions import cautions
 from lab.scenario.schema import Event, Scenario
 from lab.topologies import nodes_and_links
 
@@ -166,6 +166,8 @@ class _Run:
     def _loop(self) -> None:
         scenario, steps = self.scenario, 0
         began = time.monotonic()
+        for text in cautions(scenario):
+            self._note("warning", text=text)
         self._apply_due()
         while self.now < scenario.duration_s and not self.stop_requested and not self.error:
             steps = max(steps, self._steps_gone(time.monotonic() - began)) + 1
@@ -316,10 +318,4 @@ class _Run:
                 self.error = broken
 
     def _finish(self, interrupted: bool, report: Report | None) -> Outcome:
-        if self.due and not interrupted and not self.error:
-            self._note("warning", text=f"{len(self.due)} events of the scenario lie after its end")
-        if late := late_flows(self.scenario):
-            self._note(
-                "warning", text=f"nothing was sent: {', '.join(late)}, after the end of the run"
-            )
         return conclude(self.recorder.scenario, self.recorder, report, self.error, interrupted)

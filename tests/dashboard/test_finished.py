@@ -203,3 +203,19 @@ def test_what_captures_show_is_in_the_summary(runs, client):
     assert found == CAPTURED | {"handshake_ms": pytest.approx(50)}
     report.write_text("[{}]")
     assert summary(client, "plain")["captured"] == []
+
+
+def test_users_who_ask_for_little_are_left_out_of_the_fairness():
+    rates = {"ue1": 9.0, "ue2": 9.6, "ue3": 0.1}
+    result = {
+        "users": {user: {"throughput_mbps": rate} for user, rate in rates.items()},
+        "throughput_mbps": 18.7,
+        "fairness": {"jain": 0.67},
+        "connections": [],
+    }
+    kinds = {"ue1": ["bulk"], "ue2": ["file"], "ue3": ["call"]}
+    text = verdict(result, (), kinds)
+    assert "(Jain's fairness index 1.00; 1 is equal shares)" in text
+    assert "Fairness is without ue3 (call)" in text
+    assert "With them, it is 0.67" in text
+    assert "index 0.67" in verdict(result)  # whose traffic is not known

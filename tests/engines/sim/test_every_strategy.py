@@ -19,7 +19,7 @@ pytestmark = pytest.mark.whole
 
 README = FOLDER / "README.md"
 BEGIN, END = "<!-- begin: every strategy on every scenario -->\n", "<!-- end -->\n"
-AFTER_END = "lie after its end"  # events of a run that is cut short
+AFTER_END = "before its events at"  # events of a run that is cut short
 
 
 def refusal(name: str, strategy: str) -> str | None:
