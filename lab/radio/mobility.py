@@ -1,13 +1,16 @@
-"""Movement of users between random points (Johnson and Maltz 1996; MP-SDN, section VI-D).
+"""Movement of users between random points (Johnson and Maltz 1996; MP-SDN, section VI-D), or along
+given ones.
 
-A user walks to a random point at a random speed, waits there, and walks to the next point. The
-simulator and the emulation use the same random numbers.
+A random walker goes to a random point at a random speed, waits there, and goes on to the next one.
+The simulator and the emulation use the same random numbers.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -21,6 +24,7 @@ def uniform(seed: int, *names: object) -> float:
 
 
 Place = tuple[float, float]  # x and y in m
+Point = tuple[float, float, float]  # time in s since the start of the run, x and y in m
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,24 @@ class Walker:
             1e-3, distance_m(last.target, target) / (slowest + fast * (fastest - slowest))
         )
         return Leg(number, begins_s, arrives_s, arrives_s + self.pause_s, last.target, target)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A user that walks along points, which are sorted by time."""
+
+    user: str
+    points: Sequence[Point]
+
+    def at(self, t_s: float) -> Place:
+        """Return the user's position, x and y [m], at time `t_s` since the start of the run."""
+        n = bisect_right(self.points, t_s, key=lambda point: point[0])
+        if n in (0, len(self.points)):
+            return self.points[max(0, n - 1)][1:]
+        (begin_s, *origin), (end_s, *target) = self.points[n - 1], self.points[n]
+        done = (t_s - begin_s) / (end_s - begin_s)
+        x_m, y_m = (a + done * (b - a) for a, b in zip(origin, target, strict=True))
+        return x_m, y_m
 
 
 def distance_m(a: Place, b: Place) -> float:

@@ -53,6 +53,7 @@ from lab.scenario.schema import (
 from lab.scenario.size_files import with_size_files
 from lab.scenario.subflows import check_calls
 from lab.scenario.traffic import KINDS_OF_KEYS, Traffic
+from lab.scenario.walks import begun, with_walk_files
 from lab.scenario.yaml_text import parse, read
 from lab.topologies import nodes_and_links
 from lab.topologies.checks import checked
@@ -209,7 +210,8 @@ def from_data(
     every such key is refused.
     """
     raw = _with_overrides(raw, overrides)
-    raw, opened = with_network(with_size_files(raw, source, files), source, files)
+    raw = with_walk_files(with_size_files(raw, source, files), source, files)
+    raw, opened = with_network(raw, source, files)
     with inputs.collected() as read:
         scenario = _checked(raw, source, files)
         scenario = scenario.with_network(_network(scenario, source))
@@ -486,7 +488,7 @@ def _network(scenario: Scenario, source: str) -> Topology:
             network = checked(built)
             if kind not in BUILT_IN:
                 wire(network)  # so that a wrong type in its parts is found here
-            return network
+            return begun(network, scenario.mobility)
         except RequestError as error:
             raise RequestError(f"{source}: {error}") from error
 
@@ -533,8 +535,8 @@ def _has_positions(scenario: Scenario) -> bool:
 def _check_against_network(scenario: Scenario, source: str) -> None:
     """Raise `RequestError` if the scenario does not fit its network.
 
-    This is so if a user in `traffic` does not exist, if users move in a topology without positions,
-    or if the strategy can never act in this network.
+    This is so if a user in `traffic` does not exist, or if the strategy can never act in this
+    network.
     """
     topology = scenario.network
     check_strategy_fits(scenario.strategy.name, topology, source)
@@ -547,11 +549,6 @@ def _check_against_network(scenario: Scenario, source: str) -> None:
             if flow.link not in shaped:
                 place = where(["traffic", n, "link"])
                 raise RequestError(f"{source}: {place}: {unknown(flow.link, shaped)}")
-    if scenario.mobility and not _has_positions(scenario):
-        raise RequestError(
-            f"{source}: mobility: topology '{scenario.topology.kind}' gives nobody a position."
-            " Leave out mobility"
-        )
 
 
 # 5) One flow per user
@@ -736,6 +733,7 @@ def experiment(scenario: Scenario, engine: str) -> str:
             if flow["kind"] not in kinds:
                 del flow[key]
     _leave_out_of_links(decides["topology"])
+    _leave_out_of_links(decides["mobility"])
     if files := user_files(scenario, engine):
         decides["extensions"] = [[each.kind, each.name, each.sha256] for each in files]
     if data := inputs.by_name(input_files(scenario, engine)):
@@ -752,7 +750,7 @@ def _leave_out_of_links(data: Any) -> None:
     for each in inner:
         _leave_out_of_links(each)
     if isinstance(data, dict):
-        for key in ("reorder", "duplicate", "mark_packets", *LATER_OF_USERS):
+        for key in ("reorder", "duplicate", "mark_packets", "walks", *LATER_OF_USERS):
             if key in data and not data[key]:
                 del data[key]
         for way in (data.get("up"), data.get("down")):

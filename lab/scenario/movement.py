@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from lab.radio.cell import Cell, Station
-from lab.radio.mobility import Place, Walker, distance_m
+from lab.radio.mobility import Place, Replay, Walker, distance_m
 from lab.radio.stations import station
 from lab.scenario.schema import Mobility
 from lab.topologies.topology import Topology
@@ -69,10 +69,12 @@ class Movement:
         self._by_ap: dict[str, Cell] = {
             cell.ap: cell for cell in topology.cells if cell.radio is not None
         }
-        self.walkers: list[Walker] = []
+        self.walkers: list[Walker | Replay] = []
         self.moves = mobility is not None
         self._standing: set[str] = set()  # users that were put somewhere
-        if mobility is not None:
+        if mobility is not None and mobility.walks:
+            self.walkers = [Replay(user, points) for user, points in mobility.walks.items()]
+        elif mobility is not None:
             speeds = (mobility.speed_min_mps, mobility.speed_max_mps)
             self.walkers = [
                 Walker(user, seed, self.places[user], topology.area_m, speeds, mobility.pause_s)

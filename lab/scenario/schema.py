@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import (
@@ -183,17 +184,23 @@ class Suggestion(Part):
     after: Annotated[str, Field(min_length=1)]
 
 
-class Mobility(Part):
-    """The movement of all users (random waypoint).
+NotNegative = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+Walked = tuple[NotNegative, NotNegative, NotNegative]  # s, m, m
 
-    Each user walks to a random place at a random speed between `speed_min_mps` and `speed_max_mps`,
-    pauses there for `pause_s`, and walks on to the next place.
+
+class Mobility(Part):
+    """The movement of users.
+
+    `random_waypoint`: each user walks to a random place at a random speed between `speed_min_mps`
+    and `speed_max_mps`, pauses there for `pause_s`, and walks on to the next place. `trace`: users
+    walk along `walks`, each point of which is a time in s, and x and y in m.
     """
 
-    kind: Literal["random_waypoint"] = "random_waypoint"
+    kind: Literal["random_waypoint", "trace"] = "random_waypoint"
     speed_min_mps: Annotated[float, Field(gt=0, le=100)] = 1
     speed_max_mps: Annotated[float, Field(gt=0, le=100)] = 5
     pause_s: Seconds = 0
+    walks: dict[str, Annotated[tuple[Walked, ...], Field(min_length=1)]] = {}
 
     @model_validator(mode="after")
     def speeds_in_order(self) -> Mobility:
@@ -202,6 +209,25 @@ class Mobility(Part):
                 f"speed_max_mps {self.speed_max_mps:g} is below speed_min_mps"
                 f" {self.speed_min_mps:g}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def walks_of_a_trace(self) -> Mobility:
+        if (self.kind == "trace") != bool(self.walks):
+            raise ValueError("kind: trace and walks belong together: walks has the users' places")
+        if self.kind == "trace" and (self.speed_min_mps, self.speed_max_mps, self.pause_s) != (
+            1,
+            5,
+            0,
+        ):
+            raise ValueError("kind: trace has no speeds and pauses: leave them out")
+        for user, points in self.walks.items():
+            for (before_s, *_), (after_s, *_) in pairwise(points):
+                if after_s <= before_s:
+                    raise ValueError(
+                        f"walks: {user} is somewhere at {before_s:g} s, then at {after_s:g} s: "
+                        "write each user's times in order"
+                    )
         return self
 
 
