@@ -34,10 +34,12 @@ from lab.errors import RequestError, show, unknown
 from lab.extensions import Extension
 from lab.scenario import code_paths, targets
 from lab.scenario.blame import blamed
+from lab.scenario.csv_files import with_csv_files
 from lab.scenario.engine_table import ENGINES, with_stack
 from lab.scenario.files import INPUTS, Files, named_in, with_files
 from lab.scenario.flows import expected_flows
 from lab.scenario.interfaces import Interfaces, SetEndpoint, SetInterfaceUp, check_endpoints
+from lab.scenario.movement import begun
 from lab.scenario.network_files import KEYS, with_network
 from lab.scenario.other_files import explained
 from lab.scenario.schema import (
@@ -50,10 +52,8 @@ from lab.scenario.schema import (
     validate,
     where,
 )
-from lab.scenario.size_files import with_size_files
 from lab.scenario.subflows import check_calls
 from lab.scenario.traffic import KINDS_OF_KEYS, Traffic
-from lab.scenario.walks import begun, with_walk_files
 from lab.scenario.yaml_text import parse, read
 from lab.topologies import nodes_and_links
 from lab.topologies.checks import checked
@@ -210,8 +210,7 @@ def from_data(
     every such key is refused.
     """
     raw = _with_overrides(raw, overrides)
-    raw = with_walk_files(with_size_files(raw, source, files), source, files)
-    raw, opened = with_network(raw, source, files)
+    raw, opened = with_network(with_csv_files(raw, source, files), source, files)
     with inputs.collected() as read:
         scenario = _checked(raw, source, files)
         scenario = scenario.with_network(_network(scenario, source))
@@ -488,7 +487,7 @@ def _network(scenario: Scenario, source: str) -> Topology:
             network = checked(built)
             if kind not in BUILT_IN:
                 wire(network)  # so that a wrong type in its parts is found here
-            return begun(network, scenario.mobility)
+            return begun(network, scenario.mobility) if scenario.mobility else network
         except RequestError as error:
             raise RequestError(f"{source}: {error}") from error
 

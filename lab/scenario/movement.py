@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from lab.errors import RequestError, unknown
 from lab.radio.cell import Cell, Station
 from lab.radio.mobility import Place, Replay, Walker, distance_m
 from lab.radio.stations import station
@@ -183,6 +184,29 @@ def with_place(topology: Topology, user: str, place: Place) -> Topology:
         ),
         cells=tuple(replace(cell, stations=stations(cell)) for cell in topology.cells),
     )
+
+
+def begun(network: Topology, mobility: Mobility) -> Topology:
+    """Return a network whose users are where their recorded walks begin, if `mobility` has some.
+
+    Raise `RequestError` if users cannot walk in this network, or a point is outside of its area.
+    """
+    if not places_of(network).keys() >= {*network.users}:
+        raise RequestError(
+            f"mobility: topology '{network.name}' gives nobody a position. Leave out mobility"
+        )
+    for user, points in mobility.walks.items():
+        known = placeable(network)
+        if user not in known:
+            raise RequestError(f"mobility: walks: user {unknown(user, sorted(known))}")
+        for t_s, *place in points:
+            if max(place) > network.area_m:
+                raise RequestError(
+                    f"mobility: walks: {user} is at {place[0]:g}, {place[1]:g} m at {t_s:g} s, "
+                    f"outside of the area of {network.area_m:g} m"
+                )
+        network = with_place(network, user, Replay(user, points).at(0))
+    return network
 
 
 def places_of(topology: Topology) -> dict[str, Place]:
