@@ -416,7 +416,8 @@ def _topology(raw: Any, source: str, files: Files | None) -> TopologyChoice:
 
     model = TOPOLOGIES[kind].Params
     if files and files.is_run and kind in BUILT_IN:  # runs write all keys that there are
-        params = {key: then for _, key, then in LATER_KEYS if key in model.model_fields} | params
+        later = {key: then for part, key, then in LATER_KEYS if part == "topology"}
+        params = {key: later[key] for key in later if key in model.model_fields} | params
     with _errors_in(kind, source):
         checked_params = validate(model, with_files(model, params, find), source, "topology")
         return TopologyChoice(kind=kind, params=checked_params)
