@@ -54,6 +54,7 @@ OWN = {  # strategies of scenarios whose files say `none`; the others have only 
 # compares. 20 s are enough for all files. Without KVM the VM needs clocks that are 4 times slower.
 RATE_SCALES = {"rat_setup_1": 0.2, "rat_setup_2": 0.12, "rat_setup_3": 0.2}
 FILES_S, FILES_MB = 20.0, 15
+AS_STORED = {"campus": ("topology.air=cell",)}  # so that new runs join the stored ones
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ class Case:
         file's parameters of the strategy are used."""
         name = f"{self.scenario}/{self.strategy}"
         if self.scenario not in RATE_SCALES:
-            return Experiment(name, self.scenario, self.strategy)
+            stored = AS_STORED.get(self.scenario, ())
+            return Experiment(name, self.scenario, self.strategy, stored)
         settings = (f"rate_scale={RATE_SCALES[self.scenario]}", f"traffic_volume_mb={FILES_MB}")
         return Experiment(name, self.scenario, self.strategy, settings, duration_s=FILES_S)
 

@@ -28,7 +28,12 @@ QUEUES = {  # as they were before `mark_packets`
         }
     ],
 }
-CELLS = {"kind": "wifi_lte", "users": [{"id": "u1", "wifi_mbps": 20}], "multipath": []}
+CELLS = {
+    "kind": "wifi_lte",
+    "air": "cell",  # the default then
+    "users": [{"id": "u1", "wifi_mbps": 20}],
+    "multipath": [],
+}
 DIGESTS = {  # computed when the keys of directions were new
     "paths": (PATHS, FLOWS, "e2235181ab122980d625d8ee9285d1accaa194a327be639730562c33cedbaa09"),
     "tree": (

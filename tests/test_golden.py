@@ -15,6 +15,7 @@ GOLDEN = Path(__file__).parent / "golden"
 SAMPLE = (
     "collision_between-expected_throughput",
     "demand_swap-seed1",
+    "extra-dcf_walk",
     "extra-uploads",
     "moving_users-lia",
     "static_loss-seed2",

@@ -23,6 +23,7 @@ def home(users, flows, duration_s=20, events=()):
         "title": "A small home",
         "topology": {
             "kind": "wifi_lte",
+            "air": "cell",  # as when they were found
             "users": users,
             "multipath": [each["id"] for each in users if {"wifi_mbps", "lte_mbps"} <= each.keys()],
         },
@@ -103,6 +104,7 @@ SHORT_FLOWS = {  # a subflow that is backup helps nobody either: network 14 of s
     "title": "Short flows beside a bulk user on LTE",
     "topology": {
         "kind": "campus",
+        "air": "cell",
         "users": [
             {"id": "ue1", "near": "lte", "lte_mbps": 0.7},
             {"id": "ue2", "near": "lte", "wifi_mbps": 0.74, "lte_mbps": 0.71},

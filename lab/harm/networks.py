@@ -3,7 +3,7 @@
 Three kinds take turns: `wired` (parallel paths, one shared link, a chain of links, or users with
 cables to several switches), `home` (a WiFi access point and an LTE base station) and `campus` (a
 fat tree behind both). Links are slow and runs short, so that a simulation takes about a second. A
-user walks as its station gets other rates.
+user walks as its station gets other rates. WiFi channels have the default model (`air: dcf`).
 """
 
 from __future__ import annotations

@@ -23,13 +23,14 @@ class Files:
     """The files that a scenario file may name. Paths are relative to `folder`.
 
     Code may be in the folder `inside` or below (nowhere if `inside` is None), or is trusted by its
-    digest. Other files may be anywhere if `reads_anywhere`, else in `folder` or below. A run has
-    copies of them in its folder `inputs`.
+    digest. Other files may be anywhere if `reads_anywhere`, else in `folder` or below. The folder
+    of a run (`is_run`) has copies of them in its folder `inputs`.
     """
 
     folder: Path
     inside: Path | None
     reads_anywhere: bool
+    is_run: bool = False
 
     def refused(self, path: Path) -> str:
         """Return why a code file must not run, or ""."""

@@ -7,8 +7,8 @@ from lab.scenario.engine_table import ENGINES
 
 ONLY = {("air", "wmediumd"): ["mininet"]}  # all others are in every engine
 AIRS = {
-    "cell": "the lab's model of a WiFi channel",
-    "dcf": "the same channel, access by access, as 802.11 stations contend (topology.air)",
+    "cell": "a WiFi channel on which each frame takes its mean airtime, as in MP-SDN",
+    "dcf": "a WiFi channel on which stations contend access by access, as in 802.11; the default",
     "wmediumd": "a program that models 802.11 frame by frame (topology.air of wifi_lte)",
 }
 LINKS = {

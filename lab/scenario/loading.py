@@ -152,16 +152,15 @@ def _files_for(wanted: str, path: Path, overrides: Overrides, may_run_code: bool
     `--set topology.file=PATH`, any file may be named, because the user names it directly.
     """
     folder = path.parent
-    is_run = path.name == "scenario.yaml" and (
-        Path(wanted).is_dir() or (folder / "manifest.json").exists()
-    )
+    in_run = Path(wanted).is_dir() or (folder / "manifest.json").exists()
+    is_run = in_run and path.name == "scenario.yaml"
     named = {each.partition("=")[0] for each in overrides.settings} if may_run_code else set()
     if named & {f"topology.{key}" for key in code_paths.FILE_KEYS}:
-        return Files(folder, Path("/"), reads_anywhere=True)
+        return Files(folder, Path("/"), reads_anywhere=True, is_run=is_run)
     of_user = path in extensions.scenario_files().values()
     trusted = of_user or (may_run_code and not is_run)
     reads_anywhere = trusted or bool(named & {f"topology.{key}" for key in KEYS})
-    return Files(folder, folder if trusted else None, reads_anywhere)
+    return Files(folder, folder if trusted else None, reads_anywhere, is_run)
 
 
 def _files_of_a_run(folder: Path, said: str) -> str:
@@ -416,6 +415,9 @@ def _topology(raw: Any, source: str, files: Files | None) -> TopologyChoice:
             raise RequestError(f"{source}: topology: {error}") from error
 
     model = TOPOLOGIES[kind].Params
+    if files and files.is_run and kind in BUILT_IN:  # runs write all keys that there are
+        later = {key: then for part, key, then in LATER_KEYS if part == "topology"}
+        params = {key: later[key] for key in later if key in model.model_fields} | params
     with _errors_in(kind, source):
         checked_params = validate(model, with_files(model, params, find), source, "topology")
         return TopologyChoice(kind=kind, params=checked_params)
@@ -709,8 +711,8 @@ LATER_KEYS: tuple[tuple[str, str, Any], ...] = (
     ("multipath", "ecn", False),
     ("topology", "one_server", False),
 )
-"""Keys with their defaults that older runs do not have. With the default, a run has the same digest
-as before there was a choice."""
+"""Keys that older runs do not have, and what held then (`air` has another default today). With
+this value, a run has the same digest as before there was a choice."""
 LATER_OF_USERS = ("wifi_up", "wifi_down", "lte_up", "lte_down", "lte_queue")
 
 
@@ -724,8 +726,8 @@ def experiment(scenario: Scenario, engine: str) -> str:
     decides = {key: value for key, value in resolved(scenario).items() if key not in left_out}
     if isinstance(scenario.topology.params, nodes_and_links.Params):  # for people
         del decides["topology"]["notes"]
-    for part, key, default in LATER_KEYS:
-        if decides[part].get(key) == default:
+    for part, key, then in LATER_KEYS:
+        if decides[part].get(key) == then:
             del decides[part][key]
     for flow in decides["traffic"]:
         for key, kinds in KINDS_OF_KEYS.items():

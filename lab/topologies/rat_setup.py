@@ -51,7 +51,7 @@ class Params(BaseModel):
     wifi_loss: Annotated[float, Field(ge=0, le=0.5)] | None = None
     wifi_queue_packets: Annotated[int, Field(ge=100, le=10_000)] = 200
     lte_queue_kb: Annotated[float, Field(ge=150, le=100_000)] = 1000
-    air: Literal["cell", "dcf"] = "cell"
+    air: Literal["cell", "dcf"] = "dcf"
 
 
 def build(params: Params, rate_scale: float = 1.0) -> Topology:

@@ -149,10 +149,10 @@ class Params(BaseModel):
     """The parameters of a topology with `kind: wifi_lte`. Delays are one way.
 
     Rates count whole Ethernet frames. `multipath` names the users that are on both WiFi and LTE.
-    `air` selects the model of the WiFi channel. "cell" is a virtual clock. "dcf" goes access by
-    access (`lab.radio.dcf`). "wmediumd" is the program wmediumd (`lab.radio.wmediumd`), which only
-    the emulation can use; `wifi_queue_packets` then has no
-    effect.
+    `air` selects the model of the WiFi channel. "dcf" goes access by access (`lab.radio.dcf`).
+    "cell" gives each frame its mean airtime, as MP-SDN's equations do. "wmediumd" is the program
+    wmediumd (`lab.radio.wmediumd`), which only the emulation can use; `wifi_queue_packets` then has
+    no effect.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -163,7 +163,7 @@ class Params(BaseModel):
     lte_jitter_ms: Delay = 2
     wifi_queue_packets: Annotated[int, Field(ge=100, le=10_000)] = 150
     lte_queue_packets: Annotated[int, Field(ge=100, le=10_000)] = 200
-    air: Literal["cell", "dcf", "wmediumd"] = "cell"
+    air: Literal["cell", "dcf", "wmediumd"] = "dcf"
 
     @model_validator(mode="after")
     def multipath_users_reach_both(self) -> Params:
@@ -179,7 +179,7 @@ class Params(BaseModel):
     def wmediumd_has_its_own_rates(self) -> Params:
         for key in ("wifi_trace", "wifi_up", "wifi_down"):
             if self.air == "wmediumd" and any(getattr(user, key) for user in self.users):
-                raise ValueError(f"{key}: air 'wmediumd' keeps the rates of WiFi. Choose air: cell")
+                raise ValueError(f"{key}: air 'wmediumd' keeps the rates of WiFi. Choose air: dcf")
         return self
 
     @model_validator(mode="after")
@@ -215,7 +215,7 @@ class Params(BaseModel):
         if self.air == "wmediumd" and count > wmediumd.MAX_STATIONS:
             raise ValueError(
                 f"air 'wmediumd' is for at most {wmediumd.MAX_STATIONS} WiFi stations, not {count}:"
-                " it handles each frame in user space. Choose air: cell"
+                " it handles each frame in user space. Choose air: dcf"
             )
         return self
 

@@ -54,7 +54,7 @@ class Params(BaseModel):
     lte_jitter_ms: Delay = 2
     wifi_queue_packets: Annotated[int, Field(ge=100, le=10_000)] = 150
     lte_queue_packets: Annotated[int, Field(ge=100, le=10_000)] = 200
-    air: Literal["cell", "dcf"] = "cell"
+    air: Literal["cell", "dcf"] = "dcf"
 
 
 @dataclass(frozen=True)

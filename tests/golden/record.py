@@ -38,6 +38,7 @@ STRATEGIES = {  # other strategies than the scenario's own that act on it
     "thirty_users": ("meter_throttling",),
     "uneven_paths": ("optimum",),
 }
+WITH_CELL = "campus", "wifi_walk"  # recorded when `topology.air` was `cell` by default
 EXTRA = {
     "penalisation": (
         "testbed_wifi_lte",
@@ -70,6 +71,18 @@ EXTRA = {
         "traffic=[{user: ue1, kind: on_off, rate_mbps: 20, direction: up}]",
     ),
     "files": ("rat_setup_1", "--set", "traffic_parallel=3", "--set", "traffic_volume_mb=2"),
+    "dcf_walk": ("wifi_walk",),
+    "dcf_campus": ("campus", "--duration", "20", "--strategy", "meter_throttling"),
+    "dcf_uploads": (
+        "thirty_users",
+        "--set",
+        "topology.air=dcf",
+        "--set",
+        "traffic_direction=up",
+        "--duration",
+        "20",
+    ),
+    "dcf_medium": ("rat_setup_3", "--set", "topology.air=dcf", "--duration", "20"),
 }
 INTENDED = (  # fields altered on purpose since the recording; README.md has the reasons
     "result.schema",
@@ -97,8 +110,9 @@ def cases() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for path in sorted((ROOT / "scenarios").glob("*.yaml")):
         name = path.stem
-        found |= {f"{name}-seed{n}": [name, "--seed", str(n)] for n in (1, 2, 3)}
-        short = [name, "--duration", "12", "--seed", "4"]
+        usual = [name, *(["--set", "topology.air=cell"] if name in WITH_CELL else [])]
+        found |= {f"{name}-seed{n}": [*usual, "--seed", str(n)] for n in (1, 2, 3)}
+        short = [*usual, "--duration", "12", "--seed", "4"]
         found |= {f"{name}-{law}": [*short, "--cc", law] for law in LAWS}
         found |= {
             f"{name}-{each}": [*short, "--set", f"multipath.scheduler={each}"]

@@ -274,7 +274,7 @@ class SimEngine(Engine):
         if any(cell.air == "wmediumd" for cell in scenario.network.cells):
             raise RequestError(
                 "topology.air 'wmediumd' on engine 'sim': wmediumd is a program of the emulation. "
-                "Choose --engine mininet, or topology.air=cell"
+                "Choose --engine mininet, or topology.air=dcf"
             )
         dcf.check(scenario.network.cells, scenario.traced_bps())
 

@@ -186,7 +186,7 @@ def test_expected_rates_are_in_the_scenarios_units(load_testbed):
 
 
 def test_a_path_over_relays_has_the_rate_of_its_slowest_cell_and_all_delays():
-    topology = rat_setup.build(rat_setup.Params(setup=2, lte_rtt_ms=40, wifi_rtt_ms=8))
+    topology = rat_setup.build(rat_setup.Params(setup=2, air="cell", lte_rtt_ms=40, wifi_rtt_ms=8))
     first, second = wire(topology).of("ue2")
     bearer = topology.cell("lte1").stations[0].rate_bps / 1e6
     by_wifi, by_lte = (probes.expected_figures(topology, each) for each in (first, second))
