@@ -351,7 +351,7 @@ class MininetEngine(Engine):
         if verdict.verified is False:
             text = f"this was not Multipath TCP: {verdict.why}"
             self._record_event("warning", text=text, mptcp=False)
-            self._log_counters()
+        self._log_counters()
         verdict = self.supervision.qualified(verdict)
         laws = {
             ebpf.our_name(subflow.cc)
@@ -375,7 +375,7 @@ class MininetEngine(Engine):
     def _log_counters(self) -> None:
         """Log the kernel's MPTCP counters of every host that has flows.
 
-        The counters help to find out why a subflow is missing.
+        They say how many joins were asked for, and help to find out why a subflow is missing.
         """
         for host in self.emulated.programs.hosts:
             counted = {name: count for name, count in self._mptcp_counters(host).items() if count}
