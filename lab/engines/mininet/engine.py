@@ -342,12 +342,13 @@ class MininetEngine(Engine):
         sampler = self.telemetry.sampler
         users, servers = self.emulated.topology.multipath, self.emulated.topology.ids("server")
         counters = {host: self._mptcp_counters(host) for host in users}
-        queued = probes.queued(counters | {host: self._mptcp_counters(host) for host in servers})
+        of_servers = {host: self._mptcp_counters(host) for host in servers}
+        queued = probes.queued(counters | of_servers)
         connections = sampler.report(self.workload.now_s(), queued)
         checks = self.workload.mptcp_checks(
             sampler.connections.values(), self.telemetry.receiving()
         )
-        verdict = mptcp_verdict(checks, probes.joins(counters), probes.fallbacks(counters))
+        verdict = mptcp_verdict(checks, probes.joins(of_servers), probes.fallbacks(counters))
         if verdict.verified is False:
             text = f"this was not Multipath TCP: {verdict.why}"
             self._record_event("warning", text=text, mptcp=False)
