@@ -61,9 +61,9 @@ RATE_SCALES = {"rat_setup_1": 0.2, "rat_setup_2": 0.12, "rat_setup_3": 0.2}
 FILES_S, FILES_MB = 20.0, 15
 
 # Factors that are expected to suffice for an emulation at rate scale 1 in a VM without KVM on two
-# processors, by scenario or by SCENARIO/STRATEGY. With `--dilation auto`, runs begin here, because an
-# overloaded attempt takes minutes. Beside each, what single runs showed: the least idle share of the
-# processors with a factor. None of them was overloaded, except those of dynamic_loss.
+# processors, by scenario or by SCENARIO/STRATEGY. With `--dilation auto`, runs begin here, because
+# an overloaded attempt takes minutes. Beside each, what single runs showed: the least idle share of
+# the processors with a factor. None of them was overloaded, except those of dynamic_loss.
 FACTORS = {
     "dynamic_loss": 5.0,  # 0.59 with 3, but links of 50 Mb/s were measured as 80 before the start
     "fat_tree": 3.0,  # 0.40 with 3
