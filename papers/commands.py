@@ -104,6 +104,19 @@ def check_committed(command: str, option: str, page: Path | None, allow_changed:
     show_default=True,
     help="Runs per case and engine. Fewer than 5 decide nothing.",
 )
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=1,
+    show_default=True,
+    help="Seed of the first run of each case; repeats count up from it.",
+)
+@click.option(
+    "--rate-scale",
+    type=click.FloatRange(0, 100, min_open=True),
+    metavar="SCALE",
+    help="Rate scale of all runs, in place of the emulation's on this machine (only `all`).",
+)
 @click.option("--engine", "only", metavar="NAME", help="Run this engine only; write no page.")
 @click.option(
     "--runs",
@@ -127,6 +140,8 @@ def crosscheck(
     ctx: click.Context,
     studies: tuple[str, ...],
     repeat: int,
+    seed: int,
+    rate_scale: float | None,
     only: str | None,
     runs: Path | None,
     page: Path | None,
@@ -151,9 +166,8 @@ def crosscheck(
     if only is None:
         check_committed("crosscheck", "--page", page, allow_changed)
     runs = runs or runs_below(crosscheck_runs)
-    ctx.exit(
-        crosschecking.main(studies, repeat, only, runs, page, Trial(duration_s, tries, cluster))
-    )
+    trial = Trial(duration_s, tries, cluster, rate_scale, seed)
+    ctx.exit(crosschecking.main(studies, repeat, only, runs, page, trial))
 
 
 @click.command()

@@ -1,25 +1,28 @@
 """Write docs/notebook/crosscheck_all.md, which compares the simulator with the emulation on every
 scenario.
 
-Each scenario is run with the strategy `none` and with its own strategy. The first table compares
-numbers in result.json, with one row for each scenario, strategy and number. The second table counts
-the runs of each scenario and strategy, and says why some were left out. The numbers of older runs
-are stored (`run_figures`), so a command need not make all runs again.
+Each scenario is run with the strategy `none` and with its own strategy, and some with uploads. The
+first table compares numbers in result.json, with one row for each scenario, strategy and number.
+The second table counts the runs of each scenario and strategy, and says why some were left out. The
+numbers of older runs are stored (`run_figures`), so a command need not make all runs again.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab.batch.job import Job
 from lab.errors import RequestError, unknown
 from lab.results.documents import FinishedRun
 from lab.results.statistics import mean
 from lab.results.tables import markdown_table
 from lab.run.manifest import ROOT
-from lab.run.outcome import Result
+from lab.run.outcome import Result, is_whole
+from lab.run.reading import read_document
 from lab.scenario import engine_table, loading
 from lab.scenario.yaml_text import read
 from papers.agreement import (
@@ -48,27 +51,76 @@ OWN = {  # strategies of scenarios whose files say `none`; the others have only 
     "testbed_wifi_lte": "meter_throttling",
     "thirty_users": "meter_throttling",
 }
-# Rate scales of scenarios whose files are too small at their `slow_machine_rate_scale`: a file of
-# one connection would have 31 to 105 segments, of which the initial windows of its two subflows are
-# 20. The results would depend on the first retransmission timeouts, and not on what the scenario
-# compares. 20 s are enough for all files. Without KVM the VM needs clocks that are 4 times slower.
+UPLOADS = ("testbed_wifi_lte", "two_paths")  # run once more, with the users as senders
+# Rate scales, on a slow machine, of scenarios whose files are too small at their
+# `slow_machine_rate_scale`: a file of one connection would have 31 to 105 segments, of which the
+# initial windows of its two subflows are 20. The results would depend on the first retransmission
+# timeouts, and not on what the scenario compares. 20 s are enough for all files. Without KVM the VM
+# needs clocks that are 4 times slower.
 RATE_SCALES = {"rat_setup_1": 0.2, "rat_setup_2": 0.12, "rat_setup_3": 0.2}
 FILES_S, FILES_MB = 20.0, 15
 AS_STORED = {"campus": ("topology.air=cell",)}  # so that new runs join the stored ones
 
+# Factors that are expected to suffice for an emulation at rate scale 1 in a VM without KVM on two
+# processors, by scenario or by SCENARIO/STRATEGY. With `--dilation auto`, runs begin here, because
+# an overloaded attempt takes minutes. Beside each, what single runs showed: the least idle share of
+# the processors with a factor. None of them was marked as overloaded, except where it says why.
+FACTORS = {
+    "campus": 8.0,  # 0.55 with 8
+    "dynamic_loss": 5.0,  # 0.59 with 3, but links of 50 Mb/s were measured as 80 before the start
+    "fat_tree": 3.0,  # 0.40 with 3
+    "fat_tree/expected_throughput": 5.0,  # not run
+    "idle_lte": 8.0,  # not run; as testbed_wifi_lte
+    "idle_wifi": 8.0,  # not run; as testbed_wifi_lte
+    "moving_users": 5.0,  # 0.61 with 8
+    "pooling/expected_throughput": 5.0,  # not run
+    "rat_setup_1": 10.0,  # not run; as rat_setup_2
+    "rat_setup_2": 10.0,  # 0.27 with 8, but a link of 50 Mb/s was measured as 67 before the start
+    "rat_setup_3": 10.0,  # not run; as rat_setup_2
+    "static_loss": 5.0,  # not run; links of 50 Mb/s
+    "testbed_wifi_lte": 8.0,  # 0.59 with 8
+    "thirty_users": 5.0,  # 0.64 with 8
+}
+USUAL_FACTOR = 3.0  # two_paths, uneven_paths and three_paths: 0.79 to 0.89 with 3
+
+
+def expected_factor(job: Job) -> float:
+    """Return the factor with which a run is expected not to overload the machine: the largest of
+    its case's runs with other seeds, if there are any. The packets of a second, and so the factors
+    of `FACTORS`, grow with the rate scale."""
+    scenario = job.scenario
+    own = FACTORS.get(f"{scenario.name}/{scenario.strategy.name}")
+    factor = own or FACTORS.get(scenario.name, USUAL_FACTOR)
+    usual = max(1.0, math.ceil(factor * scenario.rate_scale))
+    others = job.out.parent.glob("*/result.json") if job.out else ()
+    found = [read_document(each.parent, each.name) for each in others]
+    needed = [each.get("time_dilation") or 1.0 for each in found if is_whole(each)]
+    return max(needed, default=usual)
+
 
 @dataclass(frozen=True)
 class Case:
-    """One scenario with one strategy."""
+    """One scenario with one strategy. With `is_up`, the users send instead of receiving."""
 
     scenario: str
     strategy: str
+    is_up: bool = False
 
     @property
-    def experiment(self) -> Experiment:
-        """The experiment that is run for this case. If the scenario file names this strategy, the
-        file's parameters of the strategy are used."""
+    def key(self) -> tuple[str, str]:
+        """The scenario and the strategy, as the page names them."""
+        return self.scenario, f"{self.strategy}, up" if self.is_up else self.strategy
+
+    def experiment(self, rate_scale: float | None = None) -> Experiment:
+        """Return the experiment that is run for this case. If the scenario file names this
+        strategy, the file's parameters of the strategy are used. If a `rate_scale` is asked for,
+        all other settings are those of the scenario file."""
         name = f"{self.scenario}/{self.strategy}"
+        if self.is_up:
+            up = ("traffic_direction=up",)
+            return Experiment(f"{name}-up", self.scenario, self.strategy, up)
+        if rate_scale is not None:
+            return Experiment(name, self.scenario, self.strategy)
         if self.scenario not in RATE_SCALES:
             stored = AS_STORED.get(self.scenario, ())
             return Experiment(name, self.scenario, self.strategy, stored)
@@ -92,15 +144,19 @@ def _cases_of(scenario: str) -> Iterator[Case]:
     own = OWN.get(scenario, PLAIN) if own == PLAIN else own
     if own != PLAIN:
         yield Case(scenario, own)
+    if scenario in UPLOADS:
+        yield Case(scenario, PLAIN, is_up=True)
 
 
 PAGE = ROOT / "docs" / "notebook" / "crosscheck_all.md"
 REASONS = ROOT / "docs" / "notebook" / "crosscheck_reasons.yaml"
 COMPARISON, RUNS = "## Comparison", "## Runs"
+SCALE_OF_KEY = "@"
 COMPARED = ("scenario", "strategy", "number", "mininet", "sim", "difference", "result", "reason")
+VALID = "valid runs: mininet"
 MADE = (
-    *("scenario", "strategy", "seconds", "rate scale", "valid runs: mininet", "sim"),
-    *("Multipath TCP", "idle %: mean, least", "made on"),
+    *("scenario", "strategy", "seconds", "rate scale", "clocks slower", "wall time [s]"),
+    *(VALID, "sim", "Multipath TCP", "idle %: mean, least", "made on"),
 )
 INTRODUCTION = """\
 # Every scenario in both engines
@@ -108,11 +164,14 @@ INTRODUCTION = """\
 Written by `./run_lab.sh crosscheck all`. `mininet` is the real stack: kernel MPTCP, Open vSwitch,
 hostapd and hwsim; the controller runs in POX. `sim` is the embedded simulator. Both ran with the
 same settings, seeds, rate scale and packet scheduler (that of the kernel). Each scenario runs with
-`none` and with its own strategy; five scenarios have no strategy of their own. The RAT setups have
-four times the rate scale of other runs on a slow machine, because their files would be too small.
-The clocks of a VM without KVM must then be 4 times slower (`--dilation 4`). Rates
+`none` and, if it has one, with its own strategy; "up" means that the users send. The second table
+has the rate scale. With `--rate-scale 1` rates, files and durations are those of the scenario
+files, and a VM without KVM needs slower clocks (`--dilation auto`). Without this option such a VM
+uses the `slow_machine_rate_scale` of each scenario; the RAT setups then have four times this scale,
+and shorter files, which would otherwise be too small. Rates
 are goodput in Mb/s of the scenario; values are means over the seeds, with the smallest and the
-largest value. A seed determines where users are, how they walk, which ports they use and when
+largest value. Times of pages, answers, flows and files are those of the ones that were complete. A
+seed determines where users are, how they walk, which ports they use and when
 on-off flows pause, so only equal seeds are compared: the simulator's values are those of the
 emulation's seeds. The difference is that of the simulator from the emulation. Runs that failed,
 overloaded the machine or lacked a subflow are left out; the second table counts them. A row whose
@@ -124,7 +183,9 @@ about so many more seeds probably would (docs/definitions.md, Verdicts). Reasons
 
 In the second table, "Multipath TCP" counts the valid runs of the emulation in which every
 connection of a multipath user was Multipath TCP with all its subflows, and none fell back to TCP.
-"Idle" is the idle share of the emulating machine's processors, over these runs."""
+"Idle" is the idle share of the emulating machine's processors, over these runs. "Clocks slower" is
+the factor by which their clocks were slower than real time, and "wall time" their mean time with
+the start of the VM, of the attempt that counts."""
 
 
 def read_reasons(path: Path = REASONS) -> dict[str, str]:
@@ -133,13 +194,14 @@ def read_reasons(path: Path = REASONS) -> dict[str, str]:
 
     The file has the reasons below its key `reasons`. The key of each reason is
     SCENARIO/STRATEGY/NUMBER, SCENARIO/STRATEGY or SCENARIO. The reason belongs to all table rows
-    whose first columns have these values. Raise `RequestError` if a key has an unknown scenario, or
-    a strategy with which the scenario is not run.
+    whose first columns have these values. A key that ends with `@SCALE` is for runs at this rate
+    scale only. Raise `RequestError` if a key has an unknown scenario, or a strategy with which the
+    scenario is not run.
     """
     found = read(path)["reasons"] if path.exists() else {}
-    known = {f"{case.scenario}/{case.strategy}" for case in cases()} | set(loading.names())
+    known = {"/".join(case.key) for case in cases()} | set(loading.names())
     for key in found:
-        case = "/".join(key.split("/")[:2])
+        case = "/".join(key.partition(SCALE_OF_KEY)[0].split("/")[:2])
         if case not in known:
             raise RequestError(f"{path.name}: {unknown(case, sorted(known))}")
     return {key: " ".join(str(text).split()).replace("|", "/") for key, text in found.items()}
@@ -158,11 +220,14 @@ def page_text(
     by_case: dict[tuple[str, str], list[RunFigures]] = {}
     for run in runs:
         by_case.setdefault(run.case, []).append(run)
-    rows = [row for case, found in by_case.items() for row in _rows(case, found)]
-    rows = [_with_reason(row, reasons) for row in rows]
+    rows = [
+        _with_reason(row, reasons, found[0].rate_scale)
+        for case, found in by_case.items()
+        for row in _rows(case, found)
+    ]
     made = [_made(case, found) for case, found in by_case.items()]
     made += [
-        (*case, "-", "-", f"refused: {why}", *("-",) * 4)
+        (*case, *("-",) * 4, f"refused: {why}", *("-",) * 4)
         for case, why in (refusals or {}).items()
         if case not in by_case
     ]
@@ -179,7 +244,7 @@ def page_text(
 
 def _counts(rows: Sequence[Row], made: Sequence[Row]) -> str:
     results = Counter(row[6].partition(",")[0] for row in rows)
-    refused = sum(row[4].startswith("refused") for row in made)
+    refused = sum(row[MADE.index(VALID)].startswith("refused") for row in made)
     classes = (WITHIN_NEAR, WITHIN_FAR, BEYOND, NOT_STEADY, NOT_JUDGED)
     parts = [f"{results[each]} {each}" for each in classes]
     near = results[WITHIN_NEAR] + results[WITHIN_FAR]
@@ -197,10 +262,11 @@ def _counts(rows: Sequence[Row], made: Sequence[Row]) -> str:
     )
 
 
-def _with_reason(row: Row, reasons: Mapping[str, str]) -> Row:
+def _with_reason(row: Row, reasons: Mapping[str, str], rate_scale: float) -> Row:
     if not row[6].startswith(BEYOND):
         return (*row[:7], row[7] if row[6] == NOT_JUDGED else "-")
-    keys = ["/".join(row[:n]) for n in (3, 2, 1)]
+    names = ["/".join(row[:n]) for n in (3, 2, 1)]
+    keys = [f"{name}{at}" for name in names for at in (f"{SCALE_OF_KEY}{rate_scale:g}", "")]
     return (*row[:7], next((reasons[key] for key in keys if key in reasons), "not found yet"))
 
 
@@ -213,6 +279,8 @@ def _made(case: tuple[str, str], runs: Sequence[RunFigures]) -> Row:
         *case,
         f"{runs[0].duration_s:g}",
         f"{runs[0].rate_scale:g}",
+        _slower(valid),
+        _wall(valid),
         _account(emulated),
         _account(simulated),
         _verified(valid),
@@ -223,6 +291,18 @@ def _made(case: tuple[str, str], runs: Sequence[RunFigures]) -> Row:
 
 def _is_emulated(run: RunFigures) -> bool:
     return engine_table.entry(run.engine).real_time
+
+
+def _slower(runs: Sequence[RunFigures]) -> str:
+    """Return as text by which factors the clocks were slower, such as `3, 6`. The text is "-" if
+    none is known."""
+    factors = sorted({run.dilation for run in runs if run.dilation is not None})
+    return ", ".join(f"{each:g}" for each in factors) or "-"
+
+
+def _wall(runs: Sequence[RunFigures]) -> str:
+    times = [run.wall_s for run in runs if run.wall_s is not None]
+    return f"{mean(times):.0f}" if times else "-"
 
 
 def _account(runs: Sequence[RunFigures]) -> str:
@@ -275,8 +355,7 @@ def figures(
     result = run.result
     overload = result.get("overload") or {}
     return RunFigures(
-        case.scenario,
-        case.strategy,
+        *case.key,
         engine=result["engine"],
         seed=result["seed"],
         rate_scale=result["rate_scale"],
@@ -287,20 +366,35 @@ def figures(
         idle_mean=overload.get("idle_share_mean"),
         idle_min=overload.get("idle_share_min"),
         made_on=made_on.replace("|", "/"),
+        dilation=result.get("time_dilation"),
+        wall_s=_wall_s(run.folder),
     )
+
+
+def _wall_s(folder: Path) -> float:
+    """Return how long a run took, in s, by the times of its files on this machine. In the VM, the
+    clock of the run itself may be slower."""
+    first = next(
+        each for each in (folder / "vm" / "start.sh", folder / "scenario.yaml") if each.exists()
+    )
+    return round((folder / "result.json").stat().st_mtime - first.stat().st_mtime, 1)
 
 
 def _known(values: Iterable[tuple[str, float | None]]) -> dict[str, float]:
     return {title: round(value, 4) for title, value in values if value is not None}
 
 
+TRANSFERS = {"web": "pages", "rpc": "answers", "workload": "flows"}
+
+
 def numbers(result: Result) -> Iterator[tuple[str, float | None]]:
     """Yield name and value of each number in result.json that is compared: throughput in Mb/s,
-    Jain's fairness index, and the mean time in s until a file has arrived.
+    Jain's fairness index, times of transfers in s, and what viewers and callers notice.
 
     The throughput of Tier 2 (secondary subflows) is left out if there are no access points. The
-    fairness index is left out if there is a single user. The time is left out unless every
-    connection has transferred a whole file.
+    fairness index is left out if there is a single user. The mean time until a file has arrived is
+    left out unless every connection has transferred a whole file. Times of pages, answers and flows
+    are those of the ones that were complete; how many were complete is a number, too.
     """
     yield "total", result["throughput_mbps"]
     for ap, figures in sorted(result["aps"].items()):
@@ -312,6 +406,16 @@ def numbers(result: Result) -> Iterator[tuple[str, float | None]]:
     times = [each["completion_s"] for each in result["connections"]]
     if times and None not in times:
         yield "time to complete [s]", mean(times)
+    for kind, of_kind in result.get("flows", {}).get("by_kind", {}).items():
+        if title := TRANSFERS.get(kind):
+            yield f"{title} complete", of_kind["completed"]
+            for p in (50, 95):
+                yield f"{title}: {p} % within [s]", of_kind[f"fct_p{p}_s"]
+    if "video" in result:
+        yield "bitrate of the video", result["video"]["bitrate_mbps"]
+    if "call" in result:
+        yield "MOS of the call", result["call"]["mos"]
+        yield "MOS of its worst 5 s", result["call"]["mos_worst"]
 
 
 @dataclass(frozen=True)
@@ -321,6 +425,9 @@ class CrossCheckAll:
 
     runs: PairedRuns
     reasons: Path = REASONS
+
+    def _experiment(self, case: Case) -> Experiment:
+        return case.experiment(self.runs.rate_scale)
 
     def make(self, scenarios: Sequence[str], engine: str) -> bool:
         """Make the missing runs of the named scenarios in one engine. If no scenarios are named,
@@ -333,7 +440,7 @@ class CrossCheckAll:
             known = ", ".join(self.runs.engines)
             raise RequestError(f"--engine: '{engine}' is not compared here: choose from {known}")
         able = [case for case, refusal in self._admitted(scenarios) if not refusal]
-        return self.runs.make([case.experiment for case in able], (engine,))
+        return self.runs.make(list(map(self._experiment, able)), (engine,))
 
     def write(self, scenarios: Sequence[str], page: Path) -> bool:
         """Make the missing runs of the named scenarios in both engines, and update the file `page`.
@@ -346,14 +453,14 @@ class CrossCheckAll:
         reasons = read_reasons(self.reasons)
         admitted = self._admitted(scenarios)
         able = [case for case, refusal in admitted if not refusal]
-        if not self.runs.make([case.experiment for case in able]):
+        if not self.runs.make(list(map(self._experiment, able))):
             return False
         made = [run for case in able for run in self._figures(case)]
-        order = [(case.scenario, case.strategy) for case in cases()]
+        order = [case.key for case in cases()]
         file = page.with_suffix(".jsonl")
         figures = with_new(read_figures(file), made, order)
         write_figures(file, figures)
-        refusals = {(case.scenario, case.strategy): why for case, why in admitted if why}
+        refusals = {case.key: why for case, why in admitted if why}
         write_page(page, page_text(figures, reasons, refusals))
         return True
 
@@ -362,15 +469,16 @@ class CrossCheckAll:
         The reason is "" if the emulation can run the case."""
         found = []
         for case in cases(scenarios):
-            refusal = self.runs.refusal(case.experiment)
+            refusal = self.runs.refusal(self._experiment(case))
             if refusal:
-                self.runs.display.say(f"{case.scenario}, {case.strategy}: refused: {refusal}")
+                self.runs.display.say(f"{', '.join(case.key)}: refused: {refusal}")
             found.append((case, refusal))
         return found
 
     def _figures(self, case: Case) -> Iterator[RunFigures]:
-        length_s = self.runs.length_s(case.experiment)
+        experiment = self._experiment(case)
+        length_s = self.runs.length_s(experiment)
         for engine in self.runs.engines:
-            for run, why in self.runs.finished(case.experiment, engine):
+            for run, why in self.runs.finished(experiment, engine):
                 (made_on,) = hosts([(engine, run.folder)])
                 yield figures(case, run, why, made_on, length_s)

@@ -39,8 +39,8 @@ def main(
 
     Each experiment is run `repeat` times per engine. Runs that exist in the folder `runs` are not
     repeated. If `only` names an engine, only the runs of this engine are made, and no page is
-    written. After an interruption the page is unchanged, and finished runs are kept. `trial` is
-    only for scenarios: with studies, a duration in `trial` raises `RequestError`.
+    written. After an interruption the page is unchanged, and finished runs are kept. A duration or
+    a rate scale in `trial` is only for scenarios: with studies it raises `RequestError`.
     """
     known = {study.scenario for study in study_page.chosen(())}
     scenarios = [name for name in names if name != ALL]
@@ -53,13 +53,23 @@ def main(
             trial.duration_s,
             tries=trial.tries,
             cluster=trial.cluster,
+            rate_scale=trial.rate_scale,
+            seed=trial.seed,
+            expected=crosscheck_all.expected_factor,
         )
         crosscheck, page = CrossCheckAll(paired), page or crosscheck_all.PAGE
     elif trial.duration_s is not None:
         raise RequestError("--duration: a study has durations of its own. Write: crosscheck all")
+    elif trial.rate_scale is not None:
+        raise RequestError("--rate-scale: a study has its own. Write: crosscheck all")
     else:
         paired = PairedRuns(
-            repeat, runs or RUNS, Terminal(), tries=trial.tries, cluster=trial.cluster
+            repeat,
+            runs or RUNS,
+            Terminal(),
+            tries=trial.tries,
+            cluster=trial.cluster,
+            seed=trial.seed,
         )
         crosscheck, page = CrossCheck(paired), page or study_page.PAGE
     if only is not None:

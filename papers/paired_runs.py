@@ -19,6 +19,7 @@ from lab.batch.cluster import executor
 from lab.batch.job import Job
 from lab.batch.jobs import TRIES, Display
 from lab.batch.request import Request, placed, scenarios_of, together
+from lab.batch.slower_clocks import Expected
 from lab.errors import MachineLacks, RequestError
 from lab.results.documents import FinishedRun
 from lab.run.reading import read_document
@@ -32,12 +33,15 @@ class Trial:
 
     `duration_s` replaces the duration of every run. None keeps the durations. A run of the
     emulation that fails or overloads the machine is made at most `tries` times. `cluster` is the
-    address of a scheduler of Dask whose workers make the runs.
+    address of a scheduler of Dask whose workers make the runs. `rate_scale` is that of every run;
+    None stands for the one that the emulation has on this machine. `seed` is that of the first run.
     """
 
     duration_s: float | None = None
     tries: int = TRIES
     cluster: str | None = None
+    rate_scale: float | None = None
+    seed: int = 1
 
 
 AS_LINUX = "multipath.scheduler=linux"  # the only scheduler of the kernel
@@ -90,12 +94,14 @@ class Account:
 
 @dataclass(frozen=True)
 class PairedRuns:
-    """Makes and reads the runs of experiments in both engines, with the seeds 1 to `repeat`.
+    """Makes and reads the runs of experiments in both engines, with `repeat` seeds from `seed` on.
 
     The run folders are in `runs`/ENGINE/EXPERIMENT. `duration_s` is for trials: it replaces the
     duration of all experiments. `engines` names the emulation first, then the simulator. A run of
     the emulation that fails or overloads the machine is made at most `tries` times. If `tries` is
     0, no run is made in any engine. The workers of `cluster` make the runs, if it is given.
+    `rate_scale` is that of all runs; None stands for the one that the emulation has on this
+    machine. With `--dilation auto`, runs begin with the clocks that are `expected` to suffice.
     """
 
     repeat: int
@@ -105,6 +111,9 @@ class PairedRuns:
     engines: tuple[str, str] = ENGINES
     tries: int = TRIES
     cluster: str | None = None
+    rate_scale: float | None = None
+    seed: int = 1
+    expected: Expected | None = None
 
     def refusal(self, experiment: Experiment) -> str:
         """Return why the emulation cannot run the experiment. Return "" if it can.
@@ -126,7 +135,8 @@ class PairedRuns:
         for engine in (engines or self.engines[::-1]) if self.tries and experiments else ():
             planned = together([self._request(each, engine) for each in experiments])
             self.display.say(f"{engine}: {len(experiments)} experiments, {len(planned)} runs")
-            if not jobs.are_made(planned, self.display, executor(self.cluster), self.tries):
+            workers = executor(self.cluster)
+            if not jobs.are_made(planned, self.display, workers, self.tries, self.expected):
                 return False
         return True
 
@@ -152,8 +162,9 @@ class PairedRuns:
         return Account(valid, left_out, len(self.jobs(experiment, engine)))
 
     def scale(self, experiment: Experiment) -> float:
-        """Return the rate scale of an experiment. Both engines use the rate scale that the
-        emulation has on this machine."""
+        """Return the rate scale of an experiment, which is the same in both engines."""
+        if self.rate_scale is not None:
+            return self.rate_scale
         request = self._unscaled_request(experiment, self.engines[0])
         return scenarios_of(replace(request, repeat=1))[0].rate_scale
 
@@ -175,16 +186,17 @@ class PairedRuns:
     def _unscaled_request(self, experiment: Experiment, engine: str) -> Request:
         real_time = engine_table.entry(engine).real_time
         trial = f"-{self.duration_s:g}s" if self.duration_s else ""
+        scaled = f"-scale{self.rate_scale:g}" if self.rate_scale is not None else ""
         return Request(
             experiment.scenario,
             engine,
             (experiment.strategy,) if experiment.strategy else (),
             cc=experiment.cc,
-            seed=1,
+            seed=self.seed,
             repeat=self.repeat,
             duration_s=self.duration_s or experiment.duration_s,
             settings=(*experiment.settings, AS_LINUX),
-            out=self.runs / engine / f"{experiment.name}{trial}",
+            out=self.runs / engine / f"{experiment.name}{trial}{scaled}",
             vm=real_time and self._needs_vm,
             wait=real_time,
         )

@@ -24,6 +24,8 @@ class RunFigures:
     is empty for a valid run. `verified` says whether the run really used Multipath TCP; it is None
     if the run had no multipath users. `idle_mean` and `idle_min` are idle shares of the processors
     from 0 to 1, or None if they were not measured. `made_on` names the machine and the git commit.
+    `dilation` is the factor by which the clocks of the VM were slower than real time, None outside
+    a VM. `wall_s` is the time from the first to the last file of the run, with the VM's start.
     """
 
     scenario: str
@@ -38,6 +40,8 @@ class RunFigures:
     idle_mean: float | None = None
     idle_min: float | None = None
     made_on: str = ""
+    dilation: float | None = None
+    wall_s: float | None = None
 
     @property
     def case(self) -> tuple[str, str]:

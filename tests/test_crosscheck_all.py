@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 from command_line import lab  # noqa: F401 - a fixture
 
+from lab.batch import slower_clocks
+from lab.batch.job import Job
 from lab.errors import RequestError
+from lab.run.engine import Options
 from lab.scenario import loading
 from papers import crosscheck_all
 from papers.agreement import judged
@@ -106,15 +110,18 @@ def test_every_scenario_runs_with_none_and_with_its_own_strategy():
 
 def test_the_files_of_the_rat_setups_are_larger_than_on_a_slow_machine_and_other_runs_are_not():
     for case in cases():
-        scenario, settings = loading.load(case.scenario), case.experiment.settings
+        scenario, experiment = loading.load(case.scenario), case.experiment()
+        settings, at_1 = experiment.settings, case.experiment(rate_scale=1)
+        direction = ("traffic_direction=up",) if case.is_up else ()
+        assert (at_1.settings, at_1.duration_s) == (direction, None)
         if not case.scenario.startswith("rat_setup"):
-            stored = (("topology.air=cell",) if case.scenario == "campus" else (), None)
-            assert (settings, case.experiment.duration_s) == stored
+            stored = ("topology.air=cell",) if case.scenario == "campus" else direction
+            assert (settings, experiment.duration_s) == (stored, None)
             continue
         name, _, value = settings[0].partition("=")
         assert (name, settings[1:]) == ("rate_scale", ("traffic_volume_mb=15",))
         assert float(value) == pytest.approx(4 * scenario.slow_machine_rate_scale)
-        assert case.experiment.duration_s == 20
+        assert experiment.duration_s == 20
 
 
 def test_a_scenario_that_is_named_twice_is_run_once():
@@ -129,7 +136,13 @@ def test_overloaded_runs_are_counted_and_not_used():
         "no valid run of the emulation",
     ]
     made = cells(text, "| pooling | none | 60 ")
-    assert made[3:6] == ["0.25", "0 of 2; 2 overloaded: the processors were busy", "1 of 1"]
+    assert made[3:8] == [
+        "0.25",
+        "-",
+        "-",
+        "0 of 2; 2 overloaded: the processors were busy",
+        "1 of 1",
+    ]
     assert "1 cases (0 of them refused by the emulation), 2 rows: 0 within" in text
 
 
@@ -138,7 +151,7 @@ def test_the_second_table_shows_verified_runs_and_the_idle_processors():
         run("pooling", "none", "mininet", seed, 30, verified=ok, idle_mean=m, idle_min=least)
         for seed, ok, m, least in ((1, True, 0.5, 0.1), (2, False, 0.7, 0.2))
     ]
-    assert cells(page_text(found, {}), "| pooling | none | 60 ")[6:8] == ["1 of 2", "60, 10"]
+    assert cells(page_text(found, {}), "| pooling | none | 60 ")[8:10] == ["1 of 2", "60, 10"]
 
 
 def test_the_share_of_steady_rows_within_ten_percent_is_stated():
@@ -156,8 +169,8 @@ def test_the_share_of_steady_rows_within_ten_percent_is_stated():
 def test_a_refused_scenario_is_listed_with_the_reason():
     text = page_text([], {}, {("rat_setup_1", "none"): "topology 'rat_setup': no radios"})
     assert (
-        "| rat_setup_1 | none | - | - | refused: topology 'rat_setup': no radios | - | - | - | - |"
-        in text
+        "| rat_setup_1 | none | - | - | - | - | refused: topology 'rat_setup': no radios "
+        "| - | - | - | - |" in text
     )
     assert "1 cases (1 of them refused by the emulation), 0 rows" in text
 
@@ -176,6 +189,80 @@ def test_a_time_is_compared_only_if_every_file_arrived():
     assert titles(1.0, 3.0) == ["total", "Jain's index", "time to complete [s]"]
     assert "time to complete [s]" not in titles(1.0, None)
     assert "time to complete [s]" not in titles()
+
+
+def test_times_of_transfers_and_what_people_notice_are_compared():
+    of_kind = {"completed": 40, "fct_p50_s": 0.5, "fct_p95_s": 2.0, "fct_p99_s": 3.0}
+    result = {
+        "throughput_mbps": 1.0,
+        "aps": {},
+        "users": {"ue1": {}},
+        "connections": [{"completion_s": None}],
+        "flows": {"by_kind": {"web": of_kind, "video": of_kind, "file": of_kind}},
+        "video": {"bitrate_mbps": 4.4},
+        "call": {"mos": 4.0, "mos_worst": 3.0},
+    }
+    assert dict(crosscheck_all.numbers(result)) == {
+        "total": 1.0,
+        "pages complete": 40,
+        "pages: 50 % within [s]": 0.5,
+        "pages: 95 % within [s]": 2.0,
+        "bitrate of the video": 4.4,
+        "MOS of the call": 4.0,
+        "MOS of its worst 5 s": 3.0,
+    }
+
+
+def test_the_second_table_shows_slower_clocks_and_the_wall_time_of_emulations():
+    found = [
+        run("pooling", "none", "mininet", seed, 30, dilation=factor, wall_s=wall_s)
+        for seed, factor, wall_s in ((1, 3.0, 200.0), (2, 6.0, 300.0), (3, 6.0, None))
+    ]
+    found += [run("pooling", "none", "sim", 1, 30, wall_s=2.0)]
+    assert cells(page_text(found, {}), "| pooling | none | 60 ")[3:6] == ["0.25", "3, 6", "250"]
+
+
+def test_a_reason_can_belong_to_one_rate_scale():
+    rows = compared("pooling", "none", [10] * 5, [20] * 5)  # at 0.25
+    reasons = {"pooling/none@1": "never shown", "pooling": "for all"}
+    assert cells(page_text(rows, reasons), "| pooling | none | total")[-1] == "for all"
+    reasons["pooling@0.25"] = "for this one"
+    assert cells(page_text(rows, reasons), "| pooling | none | total")[-1] == "for this one"
+
+
+def test_the_factor_that_is_expected_to_suffice_grows_with_the_rate_scale():
+    def factor(name, *settings, strategy=None):
+        scenario = loading.load(name, loading.Overrides(strategy, settings=settings))
+        return crosscheck_all.expected_factor(Job(scenario, "mininet", Options(1.0), vm=True))
+
+    assert factor("testbed_wifi_lte", "rate_scale=1") == crosscheck_all.FACTORS["testbed_wifi_lte"]
+    assert factor("testbed_wifi_lte", "rate_scale=0.01") == 1
+    assert factor("two_paths", "rate_scale=0.4") == 2  # 1.2 of `USUAL_FACTOR`, as a whole number
+    own = {key.partition("/")[0]: key for key in crosscheck_all.FACTORS if "/" in key}
+    for name, key in own.items():
+        strategy = key.partition("/")[2]
+        assert factor(name, "rate_scale=1", strategy=strategy) == crosscheck_all.FACTORS[key]
+
+
+def test_later_seeds_are_expected_to_need_what_earlier_ones_needed(tmp_path):
+    def written(seed, **more):
+        result = {"status": "complete", "overloaded": False, **more}
+        (tmp_path / f"none-{seed}").mkdir()
+        (tmp_path / f"none-{seed}" / "result.json").write_text(json.dumps(result))
+
+    job = Job(loading.load("fat_tree"), "mininet", Options(1.0), tmp_path / "none-9", vm=True)
+    assert crosscheck_all.expected_factor(job) == crosscheck_all.FACTORS["fat_tree"]
+    written(1, time_dilation=12.0, overloaded=True)
+    assert crosscheck_all.expected_factor(job) == crosscheck_all.FACTORS["fat_tree"]
+    written(2, time_dilation=2.0)
+    written(3, time_dilation=6.0)
+    assert crosscheck_all.expected_factor(job) == 6
+
+
+def test_the_factors_are_those_of_cases():
+    known = {"/".join(case.key) for case in cases()} | set(loading.names())
+    assert set(crosscheck_all.FACTORS) <= known
+    assert all(1 <= each <= slower_clocks.SLOWEST for each in crosscheck_all.FACTORS.values())
 
 
 def test_reasons_belong_to_rows_beyond_ten_percent():
@@ -239,6 +326,8 @@ def test_a_reason_for_an_unknown_row_is_refused(tmp_path):
     path = tmp_path / "reasons.yaml"
     path.write_text("reasons: {pooling/none/total: it is | so}\n", encoding="utf-8")
     assert crosscheck_all.read_reasons(path) == {"pooling/none/total": "it is / so"}
+    path.write_text("reasons: {pooling@0.125: it is so}\n", encoding="utf-8")
+    assert crosscheck_all.read_reasons(path) == {"pooling@0.125": "it is so"}
     path.write_text("reasons: {pooling/nothing: it is so}\n", encoding="utf-8")
     with pytest.raises(RequestError, match=r"reasons.yaml: 'pooling/nothing' is unknown"):
         crosscheck_all.read_reasons(path)

@@ -11,7 +11,9 @@ from command_line import lab
 from run_edits import write_result
 
 from lab.batch import jobs, slower_clocks, virtual_machine
+from lab.batch.request import Request, together
 from lab.cli.commands import cli
+from lab.cli.terminal import Terminal
 from lab.engines.mininet import in_vm
 from lab.engines.mininet.machine import vm_kernel
 from lab.run.reading import read_document
@@ -89,6 +91,37 @@ def test_the_slowest_clocks_are_the_last_try(lab, machine, tmp_path):
     assert [factor for _, factor in machine.asked] == [1, 2, 4, 8, 16]
     result = json.loads(got.stdout)
     assert (got.exit_code, result["status"], result["overloaded"]) == (0, "complete", True)
+
+
+def test_runs_begin_with_the_factor_that_is_expected_to_suffice(lab, machine, tmp_path):
+    machine.needs = {"none": 7.0, "meter_throttling": 3.0}
+    requests = [
+        Request(
+            "testbed_wifi_lte",
+            "mininet",
+            (strategy,),
+            duration_s=1.0,
+            repeat=2,
+            out=tmp_path / strategy,
+            vm=True,
+        )
+        for strategy in machine.needs
+    ]
+    os.environ[DILATION] = "auto"
+    assert jobs.are_made(together(requests), Terminal(), expected=lambda job: 3.0)
+    assert machine.asked == [
+        *[("none", 3.0), ("none", 6.0)],
+        *[("meter_throttling", 3.0)] * 2,
+        *[("none", 12.0)] * 2,
+    ]
+
+
+def test_the_last_factor_is_the_slowest_one(lab, machine, tmp_path):
+    machine.needs = {"none": 15.0}
+    os.environ[DILATION] = "auto"
+    request = Request("testbed_wifi_lte", "mininet", duration_s=1.0, out=tmp_path, vm=True)
+    assert jobs.are_made(together([request]), Terminal(), expected=lambda job: 9.0)
+    assert machine.asked == [("none", 9.0), ("none", 16.0)]
 
 
 def test_a_vm_that_uses_kvm_keeps_its_clocks(lab, machine, tmp_path, monkeypatch):

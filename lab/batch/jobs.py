@@ -33,7 +33,7 @@ from typing import Any, Protocol
 from lab import extensions
 from lab.batch import other_settings, slower_clocks
 from lab.batch.job import Job
-from lab.batch.slower_clocks import Slowed
+from lab.batch.slower_clocks import Expected, Slowed
 from lab.errors import LabError, RequestError
 from lab.extensions import Extension
 from lab.run import process
@@ -86,15 +86,23 @@ def run_all(jobs: Sequence[Job], display: Display) -> list[Outcome]:
 
 
 def are_made(
-    jobs: Sequence[Job], display: Display, executor: Executor | None = None, tries: int = TRIES
+    jobs: Sequence[Job],
+    display: Display,
+    executor: Executor | None = None,
+    tries: int = TRIES,
+    expected: Expected | None = None,
 ) -> bool:
     """Run all jobs as `run_each` does. Return False if the user interrupted."""
-    codes = [outcome.exit_code for _, outcome in run_each(jobs, display, executor, tries)]
+    codes = [outcome.exit_code for _, outcome in run_each(jobs, display, executor, tries, expected)]
     return len(codes) == len(jobs) and EXIT_INTERRUPTED not in codes
 
 
 def run_each(
-    jobs: Sequence[Job], display: Display, executor: Executor | None = None, tries: int = TRIES
+    jobs: Sequence[Job],
+    display: Display,
+    executor: Executor | None = None,
+    tries: int = TRIES,
+    expected: Expected | None = None,
 ) -> Iterator[tuple[int, Outcome]]:
     """Run all jobs that have no valid run yet. Yield (number, outcome) of each job.
 
@@ -102,7 +110,8 @@ def run_each(
     has a valid run already, its outcome is that of the existing run, and it comes first. After an
     interruption, jobs that were not run are left out. Raise `RequestError`, and start nothing, if
     the folder of a job has other files, or if another process is making its run. Without an
-    `executor`, the processes of this machine make the runs. `tries` replaces `TRIES`.
+    `executor`, the processes of this machine make the runs. `tries` replaces `TRIES`. With
+    `--dilation auto`, runs begin with the factor that is `expected` to suffice.
     """
     refuse_occupied(jobs)
     left = []
@@ -114,16 +123,22 @@ def run_each(
             left.append(n)
     if len(left) < len(jobs):
         display.say(f"{len(jobs) - len(left)} of {len(jobs)} runs exist already")
-    yield from _tried(jobs, left, display, executor or locally, tries)
+    yield from _tried(jobs, left, display, executor or locally, tries, expected)
 
 
 def _tried(
-    jobs: Sequence[Job], left: Sequence[int], display: Display, executor: Executor, tries: int
+    jobs: Sequence[Job],
+    left: Sequence[int],
+    display: Display,
+    executor: Executor,
+    tries: int,
+    expected: Expected | None,
 ) -> Iterator[tuple[int, Outcome]]:
     """Run the jobs whose numbers are in `left`, and repeat emulations at most `tries` times. Yield
     the last outcome of each."""
     in_vm = bool(left) and jobs[left[0]].vm
-    slowed = Slowed(jobs) if in_vm and tries > 1 and asked_dilation() is None else None
+    is_slowed = in_vm and tries > 1 and asked_dilation() is None
+    slowed = Slowed(jobs, expected) if is_slowed else None
     if slowed:
         jobs, tries = slowed, max(tries, slower_clocks.TRIES)
     while left:

@@ -2,12 +2,13 @@
 
 A run that overloads the machine is stopped, and made again with clocks that are `STEP` times
 slower. Later runs of the same network, strategy and rate scale begin with the clocks that the
-earlier ones needed.
+earlier ones needed. The first of them begins in real time, or with a factor that is expected to
+suffice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import overload
@@ -18,28 +19,32 @@ from lab.run.outcome import Outcome
 from lab.run.reading import read_document
 
 STEP = 2.0
-SLOWEST = 16.0  # the last one that `STEP` reaches
+SLOWEST = 16.0
 TRIES = 5  # of one run: 1, 2, 4, 8, 16
+Expected = Callable[[Job], float]  # the factor that is expected to suffice for a job
 
 
 def can_be_slower(job: Job) -> bool:
     """Return whether a run that overloads the machine is to be made again with slower clocks. The
     clocks of a VM that uses KVM cannot be slowed."""
-    if job.dilation is None or job.dilation >= SLOWEST:
-        return False
+    return job.dilation is not None and job.dilation < SLOWEST and not _uses_kvm()
+
+
+def _uses_kvm() -> bool:
     from lab.engines.mininet.machine import vm_kernel  # for an emulation only
 
-    return not vm_kernel.remembered_kvm()
+    return bool(vm_kernel.remembered_kvm())
 
 
 class Slowed(Sequence[Job]):
     """The jobs of a batch, each with the factor by which the clocks of its VM have to be slower.
 
-    The jobs may be made when they are asked for, so they are not kept here.
+    The jobs may be made when they are asked for, so they are not kept here. Without `expected`, the
+    first factor is 1.
     """
 
-    def __init__(self, jobs: Sequence[Job]) -> None:
-        self._jobs = jobs
+    def __init__(self, jobs: Sequence[Job], expected: Expected | None = None) -> None:
+        self._jobs, self._expected = jobs, expected
         self._factors: dict[tuple[str, ...], float] = {}
 
     def __len__(self) -> int:
@@ -55,7 +60,14 @@ class Slowed(Sequence[Job]):
         if isinstance(n, slice):
             return [self[each] for each in range(*n.indices(len(self)))]
         job = self._jobs[n]
-        return replace(job, dilation=self._factors.get(_kind(job), 1.0)) if job.vm else job
+        if not job.vm:
+            return job
+        return replace(job, dilation=self._factors.get(_kind(job)) or self._first(job))
+
+    def _first(self, job: Job) -> float:
+        if self._expected is None or _uses_kvm():
+            return 1.0
+        return min(self._expected(job), SLOWEST)
 
     def note(self, n: int, outcome: Outcome) -> None:
         """Take note of an outcome. If the machine was overloaded, the clocks have to be slower."""
@@ -63,7 +75,7 @@ class Slowed(Sequence[Job]):
         if outcome.result.get("overloaded") and can_be_slower(job):
             with suppress(LabError):
                 host = read_document(outcome.folder, "manifest.json")["host"]
-                factor = STEP * host.get("time_dilation", 1.0)
+                factor = min(STEP * host.get("time_dilation", 1.0), SLOWEST)
                 self._factors[_kind(job)] = max(job.dilation or 1.0, factor)
 
 

@@ -146,7 +146,7 @@ class Recorder:
         self.on_log(text)
 
     def trace(self, text: str) -> None:
-        """Append a traceback to log.txt.
+        """Append a traceback, or what else is not shown while the run goes on, to log.txt.
 
         Its lines begin with `TRACE`, so that they can be told from texts for the user.
         """

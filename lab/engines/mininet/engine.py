@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -289,7 +289,7 @@ class MininetEngine(Engine):
         for flow in reopened:
             self._record_event("warning", text=f"{flow} lacked a subflow: it was opened once more")
         if reopened:
-            self._log_counters()
+            self._log_counters(self.recorder.log)
         self.workload.begin()
         zero_s = self.workload.zero_s
         self._find_start()
@@ -342,16 +342,17 @@ class MininetEngine(Engine):
         sampler = self.telemetry.sampler
         users, servers = self.emulated.topology.multipath, self.emulated.topology.ids("server")
         counters = {host: self._mptcp_counters(host) for host in users}
-        queued = probes.queued(counters | {host: self._mptcp_counters(host) for host in servers})
+        of_servers = {host: self._mptcp_counters(host) for host in servers}
+        queued = probes.queued(counters | of_servers)
         connections = sampler.report(self.workload.now_s(), queued)
         checks = self.workload.mptcp_checks(
             sampler.connections.values(), self.telemetry.receiving()
         )
-        verdict = mptcp_verdict(checks, probes.joins(counters), probes.fallbacks(counters))
+        verdict = mptcp_verdict(checks, probes.joins(of_servers), probes.fallbacks(counters))
         if verdict.verified is False:
             text = f"this was not Multipath TCP: {verdict.why}"
             self._record_event("warning", text=text, mptcp=False)
-            self._log_counters()
+        self._log_counters(self.recorder.log if verdict.verified is False else self.recorder.trace)
         verdict = self.supervision.qualified(verdict)
         laws = {
             ebpf.our_name(subflow.cc)
@@ -372,14 +373,14 @@ class MininetEngine(Engine):
         pid = self.emulated.network.pid(host)
         return probes.mptcp_counters(Path(f"/proc/{pid}/net/netstat").read_text())
 
-    def _log_counters(self) -> None:
+    def _log_counters(self, log: Callable[[str], None]) -> None:
         """Log the kernel's MPTCP counters of every host that has flows.
 
-        The counters help to find out why a subflow is missing.
+        They say how many joins were asked for, and help to find out why a subflow is missing.
         """
         for host in self.emulated.programs.hosts:
             counted = {name: count for name, count in self._mptcp_counters(host).items() if count}
-            self.recorder.log(f"{host} counted {json.dumps(counted)}")
+            log(f"{host} counted {json.dumps(counted)}")
 
     def _warn(self, text: str) -> None:
         self._record_event("warning", text=text)

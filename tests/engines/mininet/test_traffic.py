@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -214,6 +215,37 @@ def test_the_frames_of_a_burst_are_spread_over_time():
         began = time.monotonic()
         path_probe.Burst(packets=26, send_bps=1_211_200).send(end, end.getsockname())
         assert time.monotonic() - began >= 0.25
+
+
+@pytest.mark.parametrize(
+    ("answers", "rate_bps"),
+    [
+        (["0", "5000000"], 5e6),
+        (["0", None, "5000000"], 5e6),  # the full queue drops the question after the frames
+        ([None, "0", "0", "5000000"], 5e6),  # the first question was answered twice, and late
+        (["0"], None),
+    ],
+)
+def test_the_rate_of_an_upload_is_asked_again(monkeypatch, answers, rate_bps):
+    monkeypatch.setattr(path_probe, "ASK_AGAIN_S", 0.1)
+    monkeypatch.setattr(path_probe, "UPLINK_TIMEOUT_S", 0.5)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        server.settimeout(2)
+        monkeypatch.setattr(path_probe, "PROBE_PORT", server.getsockname()[1])
+
+        def answer():
+            left = list(answers)
+            while left:
+                request, peer = server.recvfrom(2048)
+                if request == path_probe.ARRIVED and (text := left.pop(0)) is not None:
+                    server.sendto(text.encode(), peer)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        burst = path_probe.Burst(packets=5, send_bps=0)
+        assert path_probe.measure_up("127.0.0.1", "127.0.0.1", burst) == rate_bps
+        thread.join()
 
 
 def test_a_command_that_fails_is_answered_and_the_program_continues(pair):

@@ -16,6 +16,7 @@ import socket
 import struct
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 PROBE_PORT = 5002
@@ -26,6 +27,7 @@ MAX_PACKETS = 1000
 RECEIVE_BUFFER_BYTES = 1 << 20
 TIMEOUT_S = 1.0
 UPLINK_TIMEOUT_S = 3.0  # a slow path needs seconds for the whole burst
+ASK_AGAIN_S = 0.5
 ARRIVED = b"arrived"  # the request for the rate of a burst from the user's side
 MIN_ARRIVALS = 10
 ZEROS = bytes(PAYLOAD_BYTES)
@@ -91,8 +93,9 @@ def measure(server: str, bind: str, burst: Burst) -> tuple[float | None, float |
 def measure_up(server: str, bind: str, burst: Burst) -> float | None:
     """Measure the rate [bit/s] from the local address `bind` to `server`, without other traffic.
 
-    This sends the frames of `burst`, then asks at which rate they arrived. Returns None if too few
-    frames arrived.
+    This sends the frames of `burst`, then asks at which rate they arrived. The queue may still be
+    full and drop the question, so it is asked several times. Returns None if too few frames
+    arrived.
 
     Before the burst, the server has to send one small frame. The reason is that an uplink frame in
     a WiFi cell also waits for the airtime of the latest downlink frame. If this were a large frame,
@@ -101,15 +104,24 @@ def measure_up(server: str, bind: str, burst: Burst) -> float | None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind((bind, 0))
         probe.connect((server, PROBE_PORT))
-        probe.settimeout(UPLINK_TIMEOUT_S)
-        try:
-            probe.send(ARRIVED)
-            probe.recv(64)
-            burst.send(probe, (server, PROBE_PORT))
-            probe.send(ARRIVED)
-            return float(probe.recv(64)) or None
-        except TimeoutError:
+        probe.settimeout(ASK_AGAIN_S)
+        if _arrived_bps(probe, least_bps=0) is None:
             return None
+        burst.send(probe, (server, PROBE_PORT))
+        return _arrived_bps(probe, least_bps=1)
+
+
+def _arrived_bps(probe: socket.socket, least_bps: int) -> float | None:
+    """Ask the server at which rate frames arrived [bit/s], until the answer is at least
+    `least_bps`: an answer of 0 may be a late one to a question before the frames. Return None after
+    `UPLINK_TIMEOUT_S`."""
+    ends_s = time.monotonic() + UPLINK_TIMEOUT_S
+    while time.monotonic() < ends_s:
+        probe.send(ARRIVED)
+        with suppress(TimeoutError):
+            if (rate_bps := float(probe.recv(64))) >= least_bps:
+                return rate_bps
+    return None
 
 
 def _burst_bps(server: str, bind: str, burst: Burst) -> float | None:

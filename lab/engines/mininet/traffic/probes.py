@@ -321,8 +321,12 @@ def queued(counters: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
 
 
 def joins(counters: Mapping[str, Mapping[str, int]]) -> int:
-    """Return how many subflows beyond the first all users have opened; `counters` is by user."""
-    return sum(each.get("MPJoinSynAckRx", 0) for each in counters.values())
+    """Return how many subflows beyond the first the servers have let in; `counters` is by server.
+
+    A user's MPJoinSynAckRx would also count those that the server refuses afterwards, because its
+    application has closed its side.
+    """
+    return sum(each.get("MPJoinAckRx", 0) for each in counters.values())
 
 
 def fallbacks(counters: Mapping[str, Mapping[str, int]]) -> int:
