@@ -380,6 +380,11 @@ class Subflow:
     ssthresh: float
     cwnd_before: float  # the last recovery or timeout
     ssthresh_before: float
+    # RFC 9937, see `window_reduction`
+    reduced_cwnd: float
+    reduction_from: int  # the window before it
+    reduction_delivered: int  # segments, since it began
+    reduction_sent: int
     # reordering: RFC 8985, see `reordering`
     is_reordering: int  # it was seen
     newest_arrived: int  # the transmission with the largest number that is known to have arrived
