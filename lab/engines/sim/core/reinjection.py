@@ -30,10 +30,9 @@ def has_in_flight(s: Subflow, dsn: int) -> bool:
 @jit
 def penalise(s: Subflow) -> None:
     """Halve the congestion window of subflow `s`, because `s` is slow and its connection waits for
-    it. Halve SSTHRESH too, except in slow start."""
-    if s.cwnd >= s.ssthresh:
-        s.ssthresh = max(s.ssthresh / 2.0, 2.0)
+    it, and end its slow start."""
     s.cwnd = max(s.cwnd / 2.0, 1.0)
+    s.ssthresh = max(s.cwnd, 2.0)
 
 
 @jit
@@ -53,14 +52,14 @@ def retransmit_opportunistically(c: Connection, s: Subflow, now_ns: int) -> int:
     if window_has_room or c.data_snd_nxt >= written:
         return 0  # the connection does not wait for the receiver
     helps, srtt_ns = False, s.srtt_ns
-    penalises = now_ns - s.penalised_ns >= srtt_ns
     for k in range(c.count):
         r = c.subflows[k]
         if r == s or not has_in_flight(r, dsn):
             continue
-        if penalises and srtt_ns < r.srtt_ns and r.mode == at.OPEN:
+        is_due = now_ns - r.penalised_ns >= r.srtt_ns
+        if is_due and srtt_ns < r.srtt_ns and r.mode == at.OPEN:
             penalise(r)
-            s.penalised_ns = now_ns
+            r.penalised_ns = now_ns
         is_slow = LONG_RTTS * srtt_ns < r.srtt_ns
         helps = helps or r.cwnd <= SMALL_WINDOW or is_slow
     if not helps or c.opportunistic_dsn > dsn:
