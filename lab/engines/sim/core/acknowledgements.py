@@ -77,16 +77,17 @@ def detect_losses(s: Subflow, number: int, arrivals: int, now_ns: int) -> tuple[
     arrived (RFC 8985). Return how many segments are lost, and how many others are found to have
     arrived.
 
-    The threshold is 1 during loss recovery and after a timeout. Otherwise it is 3, or less if few
-    segments are in flight. A segment in flight is lost if the number of its last transmission is
+    The threshold is 1 during loss recovery and after a timeout, and if the arrival is a tail loss
+    probe, which was sent long after all others. Otherwise it is 3, or less if few segments are in
+    flight. A segment in flight is lost if the number of its last transmission is
     smaller than `number` by at least the threshold. Once packets have overtaken others, its time
     decides (`reordering`).
 
     A segment that has reached the receiver does not count as lost if only its acknowledgement was.
     `arrivals` is how many segments the receiver had got when it sent the present acknowledgement.
     """
-    threshold = 1
-    if s.mode == at.OPEN or s.mode == at.REDUCED:
+    threshold, is_probe = 1, s.probe_end > 0 and number == s.transmissions - 1
+    if (s.mode == at.OPEN or s.mode == at.REDUCED) and not is_probe:
         threshold = min(DUP_THRESHOLD, max(1, sender.flight_size(s) - 1))
     last = number - threshold
     if s.is_reordering == 1:
