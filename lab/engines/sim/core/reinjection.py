@@ -42,9 +42,12 @@ def retransmit_opportunistically(c: Connection, s: Subflow, now_ns: int) -> int:
     this segment in flight. Return 1 if the segment was queued, else 0.
 
     A segment is queued in this way at most once. A subflow that has the segment in flight must have
-    a small window or a long RTT. `s` penalises other subflows at most once per round trip. This is
-    mptcp_rcv_buf_optimization of the multipath-tcp.org kernel (Raiciu et al., NSDI 2012, section
-    4.2). Upstream Linux (net/mptcp, 6.18) neither queues such a segment nor penalises.
+    a small window or a long RTT. A subflow is penalised at most once per round trip of its own
+    (Raiciu et al., NSDI 2012, section 4.2). Which segments are queued is decided as in
+    mptcp_rcv_buf_optimization of the multipath-tcp.org kernel. That kernel leaves a penalised
+    subflow in slow start, and waits for a round trip of `s` only: a subflow with a long queue then
+    stays behind, and most of what it carries is sent twice. Upstream Linux (net/mptcp, 6.18)
+    neither queues such a segment nor penalises.
     """
     dsn = c.data_snd_una
     window_has_room = dsn + c.receive_window > c.data_snd_nxt

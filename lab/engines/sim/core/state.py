@@ -463,7 +463,7 @@ class Subflow:
     stale_count: int
     is_stale: int
     redundant_nxt: int  # redundant scheduler: one past the last data segment that it sent
-    penalised_ns: int  # when it last halved the window of a slower subflow
+    penalised_ns: int  # when its window was last halved for a faster subflow
     priority: Event
     removal: Event
     # how it is opened, see `handshake`
