@@ -20,7 +20,7 @@ from lab.errors import MachineLacks, RequestError, unknown
 #   up to 64 kB of data that it cannot send yet. No penalisation.
 # - `paper`: the multipath-tcp.org kernel of the papers, v0.86 to v0.95 (2013 to 2019, Linux 3.5 to
 #   4.19): the lowest round-trip time first (mptcp_sched.c); while the receive window is full,
-#   opportunistic retransmission and penalisation (mptcp_rcv_buf_optimization; Raiciu et al., NSDI
+#   opportunistic retransmission (mptcp_rcv_buf_optimization) and penalisation (Raiciu et al., NSDI
 #   2012, sections 4.2 and 4.3).
 #
 # Both have the same initial window of 10 segments (TCP_INIT_CWND since Linux 2.6.39, RFC 6928),

@@ -90,8 +90,8 @@ class Multipath(Part):
     - `stack`: the implementation that the simulator models (`engine_table.STACKS`). It sets
       `scheduler` and `penalisation`. Without it, these two can be chosen freely
     - `penalisation`: while the receive window is full, resend the missing data on another subflow,
-      and halve the congestion window of the slower subflow (mptcp_rcv_buf_optimization of the
-      multipath-tcp.org kernel). It is off by default, because upstream Linux does not do this
+      and halve the congestion window of the slower subflow (Raiciu et al., NSDI 2012, section
+      4.2). It is off by default, because upstream Linux does not do this
     - `ecn`: the hosts use explicit congestion notification (RFC 3168) in all TCP connections: a
       queue that marks (`queue` of a link) marks their packets instead of dropping them. Connections
       with DCTCP use it anyway

@@ -9,7 +9,8 @@ become a section of docs/notebook/crosscheck.md.
 
     PYTHONPATH=.:tests python -m emulation.kernel_files CASE FILE
 
-runs one case and writes its result.
+runs one case and writes its result. CASE may also be a scenario file with `parallel_paths` and
+files alone (`page_and_bulk.yaml`); those that do not end have no time.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ STUDY = replace(COMPLETION, engines=("kernel", "sim"))
 
 
 def load(case_name: str) -> Scenario:
+    if case_name.endswith(".yaml"):
+        return scenario.load(case_name, Overrides("none", None, 1, None, ("rate_scale=1",)))
     case = next(each for each in STUDY.cases if each.name == case_name)
     overrides = Overrides(case.strategy, None, 1, case.duration_s, case.settings)
     return scenario.load(STUDY.scenario, overrides)

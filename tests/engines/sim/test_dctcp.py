@@ -136,13 +136,14 @@ def test_the_window_is_reduced_once_per_round_trip():
     one = one_sender()
     one.s.dctcp.alpha = 512
     one.acknowledge(echo=1)
-    alpha, reduced, end = one.s.dctcp.alpha, one.s.cwnd, one.s.recover
+    alpha, reduced, end = one.s.dctcp.alpha, one.s.ssthresh, one.s.recover
     assert reduced == 20 - 20 * alpha // 2048
     while one.s.snd_una < end:
         one.acknowledge(echo=1)
-        assert one.s.cwnd == reduced
+        assert one.s.ssthresh == reduced
     one.acknowledge()
     assert one.s.mode == at.OPEN
+    assert reduced < one.s.cwnd < reduced + 0.1  # the last acknowledgement lets it grow
 
 
 def test_a_loss_after_a_mark_halves_the_window_once_more():
@@ -150,10 +151,10 @@ def test_a_loss_after_a_mark_halves_the_window_once_more():
     for cc, halved in (("dctcp", True), ("reno", False)):
         one = one_sender(cc, ecn=True)
         one.acknowledge(echo=1)
-        window = one.s.cwnd
+        window, reduced = one.s.cwnd, one.s.ssthresh
         assert one.s.mode == at.REDUCED
         acknowledgements.enter_recovery(one.s, SECOND)
-        assert one.s.cwnd == (window / 2 if halved else window), cc
+        assert one.s.ssthresh == one.s.reduced_cwnd == (window / 2 if halved else reduced), cc
 
 
 def test_a_loss_that_a_probe_reveals_counts_as_a_mark():

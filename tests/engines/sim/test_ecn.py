@@ -86,18 +86,21 @@ def one_sender(is_ecn=True):
 def test_a_sender_reduces_its_window_once_per_round_trip():
     one = one_sender()
     before = one.s.cwnd
+    end, number = one.s.snd_nxt, one.s.transmissions
     one.acknowledge(echo=1)
-    assert one.s.cwnd == pytest.approx(before / 2, abs=1)
-    assert (one.s.mode, one.s.recover) == (at.REDUCED, one.s.snd_nxt)
-    reduced, end = one.s.cwnd, one.s.recover
+    reduced = one.s.ssthresh
+    assert reduced == pytest.approx(before / 2, abs=1)
+    assert (one.s.mode, one.s.recover) == (at.REDUCED, end)
     while one.s.snd_una < end:
         one.acknowledge(echo=1)
-        assert one.s.cwnd == reduced  # neither smaller nor larger
+        assert one.s.ssthresh == reduced  # neither smaller nor larger
+    assert one.s.transmissions - number == pytest.approx(reduced, abs=1)  # one for two (RFC 9937)
     assert one.s.mode == at.REDUCED  # the segment with CWR is still on its way
     one.acknowledge(echo=0)
     assert one.s.mode == at.OPEN
+    assert one.s.cwnd == pytest.approx(reduced, abs=0.2)
     one.acknowledge(echo=1)
-    assert one.s.cwnd == pytest.approx(reduced / 2, abs=1)
+    assert one.s.ssthresh == pytest.approx(reduced / 2, abs=1)
 
 
 def test_a_sender_without_marks_does_not_reduce():
@@ -117,8 +120,8 @@ def new_segment(one):
 def test_the_next_new_segment_says_that_the_window_was_reduced():
     one = one_sender()
     assert (new_segment(one).ecn, new_segment(one).echo) == (at.ECT, 0)
-    one.acknowledge(echo=1)
-    first = new_segment(one)
+    one.acknowledge(echo=1)  # and it sends the next one
+    first = one.s.host_line.last
     assert (first.ecn, first.echo) == (at.ECT, 1)
     assert new_segment(one).echo == 0
 

@@ -77,7 +77,7 @@ def test_a_strategy_runs_on_a_scenario_that_allows_it(name, strategy):
     run = Simulation(scenario.load(name, Overrides(strategy=strategy)))
     frames = run.run(2.5)
     is_rare = all(flow.kind == "workload" for flow in run.scenario.traffic)
-    last = frames if is_rare else frames[-1:]
+    last = frames if is_rare else frames[-2:]  # data that is late may hold back all of one sample
     assert any(user["mbps"] for frame in last for user in frame["user"].values())
     assert all(AFTER_END in each["text"] for each in run.notes.events if each["kind"] == "warning")
     assert {each["strategy"] for each in run.notes.events if each["kind"] == "observation"} == {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.engines.sim.core import acknowledgements, links
+from lab.engines.sim.core import acknowledgements, links, tail_loss_probe, window_reduction
 from lab.engines.sim.core import state as at
 
 from .ends import Ends
@@ -18,8 +18,8 @@ def ends():
 
 
 def test_three_later_arrivals_are_a_loss_and_lost_segments_go_before_new_ones(ends):
-    """RFC 6675: IsLost after three; pipe = sent - arrived - lost; NextSeg (1), then (2); one cut of
-    the window."""
+    """RFC 6675: IsLost after three; pipe = sent - arrived - lost; NextSeg (1), then (2). RFC 9937:
+    two arrive for one that is sent, as the window is halved."""
     ends.write(14)
     assert ends.state() == (10, 0, at.OPEN)
     ends.arrive_and_acknowledge(0, 1)
@@ -28,32 +28,63 @@ def test_three_later_arrivals_are_a_loss_and_lost_segments_go_before_new_ones(en
     ends.send()  # segments 12 and 13
     assert ends.state() == (10, 0, at.OPEN)
     ends.arrive_and_acknowledge(5)
-    assert ends.s.cwnd == pytest.approx(5, abs=0.3)
+    assert ends.s.ssthresh == pytest.approx(5, abs=0.3)
     assert ends.state() == (8, 1, at.RECOVERY)  # 14 sent; 0, 1, 3, 4 and 5 have arrived, 2 is lost
-    assert ends.send() == []
-    ends.arrive_and_acknowledge(6, 7, 8)
-    ends.write(3)
-    assert ends.state() == (5, 1, at.RECOVERY)
-    ends.arrive_and_acknowledge(9)
     assert ends.send() == [2]
-    ends.arrive_and_acknowledge(10)
-    assert ends.send() == [14]
+    ends.arrive_and_acknowledge(6)
+    ends.write(3)
+    sent = []
+    for seq in (7, 8, 9, 10, 11, 12, 13):
+        ends.arrive_and_acknowledge(seq)
+        sent.append(ends.send())
+    assert sent == [[14], [], [15], [], [], [16], []]
     assert ends.s.segments_retransmitted == 1
+
+
+def test_lost_segments_in_a_row_are_repeated_as_in_slow_start(ends):
+    """RFC 9937, PRR-SSRB: the tail of a window of 40 was lost, and a probe shows it. The window is
+    halved to 20, but few segments arrive, so few may leave."""
+    ends.set_window(40.0)
+    ends.write(40)
+    ends.arrive_and_acknowledge(*range(10))
+    tail_loss_probe.send(ends.w, ends.s, ends.now_ns)
+    ends.arrive_and_acknowledge(39)
+    assert ends.state()[1:] == (29, at.RECOVERY)  # 10 to 38
+    flight, rounds = ends.send(), []
+    while flight:
+        rounds.append(len(flight))
+        arriving, flight = flight, []
+        for seq in arriving:
+            ends.arrive_and_acknowledge(seq)
+            flight += ends.send()
+    assert rounds == [1, 2, 4, 8, 14]
+    assert ends.state() == (0, 0, at.OPEN)
+    assert ends.s.cwnd == pytest.approx(20, abs=1)
+    assert ends.s.ssthresh == pytest.approx(20, abs=1)
+
+
+def test_a_window_that_sends_at_a_rate_is_not_reduced(ends):
+    ends.s.is_rate_based = 1
+    window_reduction.begin(ends.s, ends.s.cwnd)
+    window_reduction.go_on(ends.s, 3, 1, True)
+    window_reduction.end(ends.s)
+    assert ends.s.cwnd == 10
 
 
 def test_recovery_ends_at_recover_and_reduces_the_window_once(ends):
     ends.write(10)
     ends.arrive_and_acknowledge(1, 2, 3)
-    cwnd = ends.s.cwnd
+    reduced = ends.s.ssthresh
     ends.arrive_and_acknowledge(5, 6)  # segment 4 is lost too
     assert ends.state()[1:] == (2, at.RECOVERY)
-    assert ends.s.cwnd == cwnd
+    assert ends.s.ssthresh == reduced
     ends.arrive_and_acknowledge(7, 8, 9)
     assert ends.send() == [0, 4]
     ends.arrive_and_acknowledge(0)
     assert ends.state() == (1, 0, at.RECOVERY)
     ends.arrive_and_acknowledge(4)
     assert ends.state() == (0, 0, at.OPEN)
+    assert reduced < ends.s.cwnd < reduced + 0.2  # the last acknowledgement lets it grow
 
 
 def test_a_lost_acknowledgement_is_made_up_for_by_the_next_one(ends):

@@ -11,6 +11,8 @@ from lab.scenario.schema import Multipath
 
 from .networks import FAST, MS, SECOND, assign, two_subflows
 
+WIFI = {"rate_mbps": 8, "delay_ms": 10, "queue_packets": 50}
+
 
 def with_full_receiver(rtts_s=(0.02, 0.2), **multipath):
     """The receiver has no room and waits for segment 0, which is in flight on the second
@@ -30,12 +32,15 @@ def test_the_missing_segment_is_sent_over_the_faster_subflow_and_the_slower_one_
     first, second = connection.rows
     assert mptcp.assign(connection.record, first, SECOND) == 1
     assert at.segment(first, 80).dsn == 0
-    assert (second.cwnd, second.ssthresh) == (20, 15)
+    assert (second.cwnd, second.ssthresh) == (20, 20)  # its slow start is over
     assert mptcp.assign(connection.record, first, SECOND + MS) == 0  # it was sent already
     assert second.cwnd == 20
     connection.record.data_snd_una, connection.record.data_snd_nxt = 1, 101
-    assert mptcp.assign(connection.record, first, SECOND + 21 * MS) == 1
-    assert (second.cwnd, second.ssthresh) == (10, 7.5)
+    assert mptcp.assign(connection.record, first, SECOND + 199 * MS) == 1
+    assert second.cwnd == 20  # no round trip of the slower subflow has passed
+    connection.record.data_snd_una, connection.record.data_snd_nxt = 2, 102
+    assert mptcp.assign(connection.record, first, SECOND + 201 * MS) == 1
+    assert (second.cwnd, second.ssthresh) == (10, 10)
 
 
 @pytest.mark.parametrize("changed", [
@@ -68,6 +73,25 @@ def test_penalisation_helps_with_a_small_buffer(paths):
         simulation.run(4)
         rates.append(simulation.mbps(simulation.run(6)))
     assert rates[1] > 2 * rates[0]
+
+
+@pytest.mark.parametrize(("fast", "slow"), [
+    (WIFI, {"rate_mbps": 2, "delay_ms": 75, "queue_packets": 300}),
+    (WIFI, {"rate_mbps": 2, "delay_ms": 150, "queue_packets": 300}),
+    ({"rate_mbps": 20, "delay_ms": 5, "queue_packets": 100},
+     {"rate_mbps": 5, "delay_ms": 60, "queue_packets": 500}),
+])  # fmt: skip
+def test_more_buffer_never_gives_less(paths, fast, slow):
+    """Raiciu et al., NSDI 2012, section 4.2. A slow subflow that stayed in slow start would be
+    behind all the time, and a tenth of all data would be sent twice."""
+    best = 0.0
+    for buffer_kb in (100, 200, 300, 500, 1000, 2000):
+        multipath = {"receive_buffer_kb": buffer_kb, "penalisation": True, "cc": "lia"}
+        simulation = paths(fast, slow, multipath=multipath)
+        simulation.run(10)
+        mbps = simulation.mbps(simulation.run(30))
+        assert mbps >= 0.97 * best, buffer_kb
+        best = max(best, mbps)
 
 
 def test_penalisation_with_another_scheduler_is_refused():

@@ -87,7 +87,7 @@ def test_a_recovery_is_undone_when_all_was_only_late():
     before = ends.s.cwnd
     ends.now_ns += 20 * MS
     acknowledgements.on_reordering_timer(ends.w, ends.s, ends.now_ns)
-    assert (ends.s.mode, ends.s.cwnd) == (at.RECOVERY, before / 2)
+    assert (ends.s.mode, ends.s.ssthresh) == (at.RECOVERY, before / 2)
     ends.arrive_as(3, 3)
     ends.acknowledge()
     assert ends.s.mode == at.OPEN

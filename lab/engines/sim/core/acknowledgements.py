@@ -7,9 +7,9 @@ A subflow numbers its transmissions from 0, retransmissions included.
   later has arrived. During loss recovery, one transmission later is enough. Lost retransmissions
   are found in the same way. These rules hold until the sender sees that packets overtake others
   (`reordering`).
-- Loss recovery (RFC 6582): the window is reduced once per recovery. A recovery ends when the
-  segments before RECOVER are acknowledged. Marks reduce it, too (`ecn`). It is undone if all that
-  counted as lost was only late.
+- Loss recovery (RFC 6582): the window is reduced once per recovery (`window_reduction`). It ends
+  when the segments before RECOVER are acknowledged. Marks reduce the window, too (`ecn`). The
+  reduction is undone if all that counted as lost was only late.
 - Timeouts (RFC 6298): `round_trips` computes the timeout. A timeout is undone if an acknowledgement
   shows that the segments were only late (RFC 4015 and 5682; Linux, tcp_try_undo_loss).
 """
@@ -26,6 +26,7 @@ from lab.engines.sim.core import (
     round_trips,
     sender,
     tail_loss_probe,
+    window_reduction,
 )
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import jit
@@ -76,16 +77,17 @@ def detect_losses(s: Subflow, number: int, arrivals: int, now_ns: int) -> tuple[
     arrived (RFC 8985). Return how many segments are lost, and how many others are found to have
     arrived.
 
-    The threshold is 1 during loss recovery and after a timeout. Otherwise it is 3, or less if few
-    segments are in flight. A segment in flight is lost if the number of its last transmission is
+    The threshold is 1 during loss recovery and after a timeout, and if the arrival is a tail loss
+    probe, which was sent long after all others. Otherwise it is 3, or less if few segments are in
+    flight. A segment in flight is lost if the number of its last transmission is
     smaller than `number` by at least the threshold. Once packets have overtaken others, its time
     decides (`reordering`).
 
     A segment that has reached the receiver does not count as lost if only its acknowledgement was.
     `arrivals` is how many segments the receiver had got when it sent the present acknowledgement.
     """
-    threshold = 1
-    if s.mode == at.OPEN or s.mode == at.REDUCED:
+    threshold, is_probe = 1, s.probe_end > 0 and number == s.transmissions - 1
+    if (s.mode == at.OPEN or s.mode == at.REDUCED) and not is_probe:
         threshold = min(DUP_THRESHOLD, max(1, sender.flight_size(s) - 1))
     last = number - threshold
     if s.is_reordering == 1:
@@ -118,8 +120,11 @@ def enter_recovery(s: Subflow, now_ns: int) -> None:
         s.cwnd_before = s.cwnd
         s.ssthresh_before = s.ssthresh
         congestion.on_loss(s, now_ns)
+        window_reduction.begin(s, s.cwnd_before)
     elif s.connection.is_dctcp == 1:
+        before = s.cwnd
         congestion.on_loss(s, now_ns)  # Linux, dctcp_state
+        window_reduction.aim(s, before)
     s.mode, s.probe_end = at.RECOVERY, 0
     s.recover = s.snd_nxt
 
@@ -140,7 +145,10 @@ def on_reordering_timer(w: World, s: Subflow, now_ns: int) -> None:
     """Mark the segments of subflow `s` as lost that are too late (Linux, tcp_rack_reo_timeout)."""
     lost, _arrived = detect_losses(s, s.newest_arrived, s.arrivals_known, now_ns)
     if lost > 0:
+        was_open = s.mode == at.OPEN
         enter_recovery(s, now_ns)
+        if was_open:
+            window_reduction.go_on(s, 1, lost, False)
     if not wait_for_late(w, s, now_ns):
         sender.restart_rto(w, s, now_ns)
 
@@ -194,6 +202,8 @@ def receive_ack(w: World, s: Subflow, p: Packet, now_ns: int) -> None:
     if s.mode != at.OPEN and ecn.is_over(s):
         if s.mode == at.RECOVERY:
             reordering.end_recovery(s)
+        if s.mode != at.TIMED_OUT:
+            window_reduction.end(s)
         s.mode, s.losses_to_prove = at.OPEN, 0
     if lost > 0 and (s.mode == at.OPEN or s.mode == at.REDUCED):
         enter_recovery(s, now_ns)
@@ -201,6 +211,8 @@ def receive_ack(w: World, s: Subflow, p: Packet, now_ns: int) -> None:
         ecn.reduce(s, now_ns)
     elif limited and acked > 0 and s.mode not in (at.RECOVERY, at.REDUCED) and s.is_rate_based == 0:
         congestion.on_ack(s, acked, now_ns)
+    if s.mode == at.RECOVERY or s.mode == at.REDUCED:
+        window_reduction.go_on(s, acked, lost, advanced)
     tail_loss_probe.receive_ack(s, number, now_ns)
     if s.is_rate_based == 1:
         delivery.measure(s, number, (acked, lost), now_ns)

@@ -13,7 +13,7 @@ DCTCP has other rules for 1) (`links.new_packet`), 3) and 5) (`receiver.note_mar
 
 from __future__ import annotations
 
-from lab.engines.sim.core import congestion
+from lab.engines.sim.core import congestion, window_reduction
 from lab.engines.sim.core import state as at
 from lab.engines.sim.core.jit import jit
 from lab.engines.sim.core.state import Packet, Queue, Subflow
@@ -54,7 +54,9 @@ def receive(s: Subflow, p: Packet) -> None:
 @jit
 def reduce(s: Subflow, now_ns: int) -> None:
     """Reduce the window of subflow `s`, to which an acknowledgement has brought a mark (4)."""
+    before = s.cwnd
     congestion.on_mark(s, now_ns)
+    window_reduction.begin(s, before)
     s.mode, s.recover = at.REDUCED, s.snd_nxt
 
 

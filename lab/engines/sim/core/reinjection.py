@@ -30,10 +30,9 @@ def has_in_flight(s: Subflow, dsn: int) -> bool:
 @jit
 def penalise(s: Subflow) -> None:
     """Halve the congestion window of subflow `s`, because `s` is slow and its connection waits for
-    it. Halve SSTHRESH too, except in slow start."""
-    if s.cwnd >= s.ssthresh:
-        s.ssthresh = max(s.ssthresh / 2.0, 2.0)
+    it, and end its slow start."""
     s.cwnd = max(s.cwnd / 2.0, 1.0)
+    s.ssthresh = max(s.cwnd, 2.0)
 
 
 @jit
@@ -43,9 +42,12 @@ def retransmit_opportunistically(c: Connection, s: Subflow, now_ns: int) -> int:
     this segment in flight. Return 1 if the segment was queued, else 0.
 
     A segment is queued in this way at most once. A subflow that has the segment in flight must have
-    a small window or a long RTT. `s` penalises other subflows at most once per round trip. This is
-    mptcp_rcv_buf_optimization of the multipath-tcp.org kernel (Raiciu et al., NSDI 2012, section
-    4.2). Upstream Linux (net/mptcp, 6.18) neither queues such a segment nor penalises.
+    a small window or a long RTT. A subflow is penalised at most once per round trip of its own
+    (Raiciu et al., NSDI 2012, section 4.2). Which segments are queued is decided as in
+    mptcp_rcv_buf_optimization of the multipath-tcp.org kernel. That kernel leaves a penalised
+    subflow in slow start, and waits for a round trip of `s` only: a subflow with a long queue then
+    stays behind, and most of what it carries is sent twice. Upstream Linux (net/mptcp, 6.18)
+    neither queues such a segment nor penalises.
     """
     dsn = c.data_snd_una
     window_has_room = dsn + c.receive_window > c.data_snd_nxt
@@ -53,14 +55,14 @@ def retransmit_opportunistically(c: Connection, s: Subflow, now_ns: int) -> int:
     if window_has_room or c.data_snd_nxt >= written:
         return 0  # the connection does not wait for the receiver
     helps, srtt_ns = False, s.srtt_ns
-    penalises = now_ns - s.penalised_ns >= srtt_ns
     for k in range(c.count):
         r = c.subflows[k]
         if r == s or not has_in_flight(r, dsn):
             continue
-        if penalises and srtt_ns < r.srtt_ns and r.mode == at.OPEN:
+        is_due = now_ns - r.penalised_ns >= r.srtt_ns
+        if is_due and srtt_ns < r.srtt_ns and r.mode == at.OPEN:
             penalise(r)
-            s.penalised_ns = now_ns
+            r.penalised_ns = now_ns
         is_slow = LONG_RTTS * srtt_ns < r.srtt_ns
         helps = helps or r.cwnd <= SMALL_WINDOW or is_slow
     if not helps or c.opportunistic_dsn > dsn:

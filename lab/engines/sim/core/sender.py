@@ -100,6 +100,7 @@ def transmit(w: World, s: Subflow, seq: int, now_ns: int) -> None:
     sent.sent_ns = now_ns
     s.pipe += 1
     s.segments_sent += 1
+    s.reduction_sent += 1
     p = links.new_packet(w, s, at.SEGMENT, s.data_route, c.frame_bytes)
     p.seq = seq
     p.dsn = slot.dsn

@@ -380,6 +380,11 @@ class Subflow:
     ssthresh: float
     cwnd_before: float  # the last recovery or timeout
     ssthresh_before: float
+    # RFC 9937, see `window_reduction`
+    reduced_cwnd: float
+    reduction_from: int  # the window before it
+    reduction_delivered: int  # segments, since it began
+    reduction_sent: int
     # reordering: RFC 8985, see `reordering`
     is_reordering: int  # it was seen
     newest_arrived: int  # the transmission with the largest number that is known to have arrived
@@ -458,7 +463,7 @@ class Subflow:
     stale_count: int
     is_stale: int
     redundant_nxt: int  # redundant scheduler: one past the last data segment that it sent
-    penalised_ns: int  # when it last halved the window of a slower subflow
+    penalised_ns: int  # when its window was last halved for a faster subflow
     priority: Event
     removal: Event
     # how it is opened, see `handshake`
