@@ -4,18 +4,18 @@ Expected rates are max-min fair (module `max_min`). They say nothing about who w
 1) a connection moves only after it has had data all the time for a while (module `demand`);
 2) it does not enter an arc (direction of a link) where anybody has data only at times, or that
    carries packets of no known connection, such as calls (`quiet`);
-3) all moves together must help somebody, and harm nobody (`helps`). If they do not, each move is
+3) all moves together must help somebody, and harm nobody (`is_fairer`). If not, each move is
    judged alone.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping
 
 from controller.graph import Graph, arc_path
 from controller.observation import Observation
 from controller.strategies.expected_throughput.assignment import SLACK, WORTH, Assignment
+from controller.strategies.payoff import is_fairer
 
 UNKNOWN_BPS = 20_000  # of the scenario; a call sends more, and what switches send is less
 
@@ -31,12 +31,12 @@ def with_moves(
     names = [name for name in names if name in before]
     for name in names:
         moved = _moved(moved, name, avoided)
-    if helps(before, moved.expected_bps(needs_bps)):
+    if is_fairer(before, moved.expected_bps(needs_bps), WORTH, 1 - SLACK):
         return moved
     for name in names:
         moved = _moved(draft, name, avoided)
         after = moved.expected_bps(needs_bps)
-        if helps(before, after):
+        if is_fairer(before, after, WORTH, 1 - SLACK):
             draft, before = moved, after
     return draft
 
@@ -44,24 +44,6 @@ def with_moves(
 def _moved(draft: Assignment, name: str, avoided: Collection[int]) -> Assignment:
     user = draft.connections[name].subflows[0].user
     return draft.with_new_paths(name, f"other links have more room for {user}", avoided)
-
-
-def helps(before_bps: Mapping[str, float], after_bps: Mapping[str, float]) -> bool:
-    """Return whether connections get clearly more, and poorer ones what anyone loses.
-
-    The sum of the logarithms of the rates must grow (S-MPTCP, eq (4)), by as much as if one
-    connection got `WORTH` more.
-    """
-    for name, rate in before_bps.items():
-        lost = rate - after_bps[name]
-        gained = sum(after_bps[each] - other for each, other in before_bps.items() if other < rate)
-        if lost > SLACK * rate and gained < lost:
-            return False
-    return _utility(after_bps) > _utility(before_bps) + math.log(1 + WORTH)
-
-
-def _utility(rates_bps: Mapping[str, float]) -> float:
-    return math.fsum(math.log(max(1.0, each)) for each in rates_bps.values())
 
 
 def quiet(graph: Graph, observation: Observation, at_times: Collection[str]) -> frozenset[int]:

@@ -59,6 +59,7 @@ from controller.strategies.expected_throughput.assignment import (
 )
 from controller.strategies.expected_throughput.demand import Demands
 from controller.strategies.expected_throughput.moves import quiet, with_moves
+from controller.strategies.payoff import Payoff, is_fairer
 from controller.units import NS_PER_S, rate_text
 
 # The commands that turn one assignment into another, each with its reason in numbers.
@@ -464,6 +465,7 @@ class ExpectedThroughput(Strategy):
         self._arrivals = Arrivals()
         self._demands = Demands()
         self._unlimited = Unlimited()
+        self._payoff = Payoff()
         if self.params.allocation == "max_min":  # loads scipy, which takes a part of a second
             import_module("controller.strategies.expected_throughput.max_min")
 
@@ -498,6 +500,8 @@ class ExpectedThroughput(Strategy):
             after = draft.with_max_min_rates(
                 before, needs_bps, self._demands.modest, self._demands.at_times
             )
+            if stays:
+                after = self._where_limits_pay_off(after, observation)
             found = decisions(before, after, observation.rate_scale, SMALLEST_MAX_MIN_RAISE)
             return self._unlimited.commands(after, found, observation.rate_scale)
         for name in list(draft.with_free_capacity()):  # 4
@@ -564,7 +568,16 @@ class ExpectedThroughput(Strategy):
         if not tried:
             return draft
         avoided = quiet(draft.graph, observation, self._demands.at_times)
+        needs_bps = {name: each for name, each in needs_bps.items() if name not in steady}
         return with_moves(draft, tried, needs_bps, avoided)
+
+    def _where_limits_pay_off(self, after: Assignment, observation: Observation) -> Assignment:
+        names = after.paths_and_rates[0].keys()
+        if not names - after.unpaced:
+            self._payoff.pause(observation, "it would help nobody now")
+        elif self._payoff.step(observation, True, is_fairer):
+            return after
+        return replace(after, unpaced=frozenset(names))
 
     def _capacity_grew(self, graph: Graph) -> bool:
         """Return whether a link is new, or has more capacity than in the previous control step.
