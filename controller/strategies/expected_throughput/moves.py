@@ -56,8 +56,8 @@ def quiet(graph: Graph, observation: Observation, at_times: Collection[str]) -> 
         for arc in path:
             known[arc] = known.get(arc, 0.0) + (each.rate_bps or 0)
     for link in observation.arcs:
-        ends = (graph.vertex[link.tail], graph.vertex[link.head])
-        arc = graph.between(*ends)
-        if arc is not None and not known.get(arc):
-            found |= {arc} if link.used_bps > UNKNOWN_BPS * observation.rate_scale else set()
+        unknown = link.used_bps > UNKNOWN_BPS * observation.rate_scale
+        there = graph.between(graph.vertex[link.tail], graph.vertex[link.head])
+        if unknown and there is not None and not known.get(there):
+            found.add(there)
     return frozenset(found)

@@ -20,6 +20,9 @@ Source: S-MPTCP, sections III to V. As soon as a subflow opens or closes, and ev
    With `pacing: rivals`, stations have no rates for radio channels: a channel divides its air
    itself, and equal rates would give most of it to the slowest station. Only connections are paced
    whose limits help others now (`Assignment.with_max_min_rates`, `Unlimited`).
+   With `moves: gains`, a subflow keeps the path that hashing gave it instead of steps 1 to 3. It
+   leaves it only where that helps somebody, and harms nobody (module `moves`). Rates are limits
+   only while that pays off, as measured (module `payoff`).
 6) Each difference from the observation becomes a command. A subflow with a rate of 0 becomes
    backup, unless all others of its connection are backup. No command overloads a link by what
    connections need (function `decisions`).
@@ -572,6 +575,7 @@ class ExpectedThroughput(Strategy):
         return with_moves(draft, tried, needs_bps, avoided)
 
     def _where_limits_pay_off(self, after: Assignment, observation: Observation) -> Assignment:
+        """Return `after`, in which nobody is paced unless a trial is under way or was passed."""
         names = after.paths_and_rates[0].keys()
         if not names - after.unpaced:
             self._payoff.pause(observation, "it would help nobody now")
