@@ -151,17 +151,18 @@ class Assignment:
             if not any(shares[name]) or largest > (1 + SLACK) * sum(shares[name]):
                 yield name
 
-    def with_potential_gain(self) -> list[str]:
+    def with_potential_gain(self, rates_bps: Mapping[str, float] | None = None) -> list[str]:
         """Return the connections that might gain from other paths, the largest gain first.
 
+        `rates_bps` has their rates, if these are not those of this assignment.
         A connection can gain at most log(capacity of its interfaces / its rate). Connections that
         share arcs, directly or through others, are taken together: if the sum of their gains is too
         small for `better_of`, all of them are left out.
         """
         shares = self.paths_and_rates[1]
+        now = rates_bps or {name: sum(rates) for name, rates in shares.items()}
         potential = {
-            name: math.log(max(1.0, self._most(name) / max(1.0, sum(rates))))
-            for name, rates in shares.items()
+            name: math.log(max(1.0, self._most(name) / max(1.0, now[name]))) for name in shares
         }
         found = [
             name

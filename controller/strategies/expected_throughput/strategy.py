@@ -565,13 +565,14 @@ class ExpectedThroughput(Strategy):
         came up, its capacity grew, or a connection has come to have data all the time."""
         steady = draft.connections.keys() - self._demands.at_times
         new, self._steady = steady - self._steady, steady
+        needs_bps = {name: each for name, each in needs_bps.items() if name not in steady}
         if self._capacity_grew(draft.graph) or new:
-            self._to_try = [name for name in draft.with_potential_gain() if name in steady]
+            found = draft.with_potential_gain(draft.expected_bps(needs_bps))
+            self._to_try = [name for name in found if name in steady]
         tried, self._to_try = self._to_try[:MOST_TRIES], self._to_try[MOST_TRIES:]
         if not tried:
             return draft
         avoided = quiet(draft.graph, observation, self._demands.at_times)
-        needs_bps = {name: each for name, each in needs_bps.items() if name not in steady}
         return with_moves(draft, tried, needs_bps, avoided)
 
     def _where_limits_pay_off(self, after: Assignment, observation: Observation) -> Assignment:

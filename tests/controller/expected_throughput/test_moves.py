@@ -73,6 +73,15 @@ def test_connections_that_collide_move_apart_once_they_have_data_all_the_time():
     assert sorted(network.cores(UE1, UE2)) == ["c1", "c2", "c3", "c4"]
 
 
+def test_one_connection_whose_subflows_collide_moves_them_apart():
+    network = Sending(collision.build(collision.Params(among="subflows")))
+    network.open("ue1")
+    first = network.paths("ue1")[0]
+    network.subflows = {key: replace(each, path=first) for key, each in network.subflows.items()}
+    network.steps(5)
+    assert len(set(network.paths("ue1"))) == 2
+
+
 def test_nobody_moves_where_the_hash_has_kept_all_apart():
     network = opened("c2", "c3", "c1", "c4")
     network.steps(8)
