@@ -128,6 +128,65 @@ SHORT_FLOWS = {  # a subflow that is backup helps nobody either: network 14 of s
 }
 
 
+OUTAGE = {  # a backup subflow is not used at once when its link is back: network 175 of seed 2000
+    "name": "outage",
+    "title": "WiFi is down for three seconds",
+    "topology": {
+        "kind": "wifi_lte",
+        "users": [{"id": "ue1", "near": "lte", "wifi_mbps": 7.8, "lte_mbps": 3.9}],
+        "multipath": ["ue1"],
+        "lte_delay_ms": 70,
+    },
+    "traffic": [{"user": "ue1", "start_s": 5, "kind": "bulk", "stop_s": 17}],
+    "multipath": {"cc": "olia", "receive_buffer_kb": 1000},
+    "events": [
+        {"at_s": 7, "target": "link.wifi.up", "value": False},
+        {"at_s": 10, "target": "link.wifi.up", "value": True},
+    ],
+    "seed": 2000,
+    "duration_s": 20,
+}
+CALL = {  # a bulk user fills the link that a call uses: network 404 of seed 2000
+    "name": "call",
+    "title": "A call beside two bulk users of a campus",
+    "topology": {
+        "kind": "campus",
+        "users": [{"id": "ue1", "near": "wifi", "wifi_mbps": 6.7}],
+        "multipath": [],
+        "lte_delay_ms": 30,
+        "wired": ["ue7", "ue8"],
+        "tree_mbps": 5,
+        "tree_delay_ms": 5,
+    },
+    "traffic": [
+        {"user": "ue1", "start_s": 0, "kind": "bulk"},
+        {"user": "ue7", "start_s": 0, "kind": "call"},
+        {"user": "ue8", "start_s": 3, "kind": "bulk"},
+    ],
+    "multipath": {"cc": "lia", "receive_buffer_kb": 4000},
+    "seed": 2000,
+    "duration_s": 30,
+}
+NO_GAIN = {  # limits cost more than anybody gains: network 30 of seed 2000
+    "name": "no_gain",
+    "title": "A bulk user beside one who is nearly always on",
+    "topology": {
+        "kind": "shared_bottleneck",
+        "rate_mbps": 3.9,
+        "delay_ms": 91,
+        "queue_packets": 50,
+        "users": [{"id": "ue1", "subflows": 2}, {"id": "ue2", "subflows": 1}],
+    },
+    "traffic": [
+        {"user": "ue1", "kind": "on_off", "rate_mbps": 1.8, "on_s": 4, "off_s": 1},
+        {"user": "ue2", "kind": "bulk"},
+    ],
+    "multipath": {"cc": "reno", "receive_buffer_kb": 4000},
+    "seed": 2000,
+    "duration_s": 30,
+}
+
+
 @pytest.mark.parametrize(
     ("network", "form"),
     [
@@ -137,8 +196,14 @@ SHORT_FLOWS = {  # a subflow that is backup helps nobody either: network 14 of s
         (ALONE, EXPECTED),
         (AT_TIMES, EXPECTED),
         (SHORT_FLOWS, EXPECTED),
+        (OUTAGE, EXPECTED),
+        (CALL, EXPECTED),
+        (NO_GAIN, EXPECTED),
     ],
-    ids=["slow station", "answers", "slow on LTE", "alone", "at times", "short flows"],
+    ids=[
+        *("slow station", "answers", "slow on LTE", "alone", "at times", "short flows"),
+        *("outage", "call", "no gain"),
+    ],
 )
 def test_the_improved_form_does_no_harm_here(network, form):
     found = Network(network).harm_of(form)

@@ -34,6 +34,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from controller import tiers
@@ -47,7 +48,7 @@ from controller.command import (
 )
 from controller.observation import AccessPoint, Observation
 from controller.strategies.base import Strategy, StrategyParams, choice, param, switch
-from controller.strategies.payoff import MEASURED_S, Payoff, could_pay_off
+from controller.strategies.payoff import MEASURED_S, Payoff, could_pay_off, pays_off
 from controller.topology import Topology
 from controller.units import rate_text
 
@@ -189,7 +190,7 @@ class MeterThrottling(Strategy):
         is_on = self._payoff.step(
             observation,
             bool(wanted),
-            lambda user: user not in observation.multipath,
+            partial(pays_off, is_protected=lambda user: user not in observation.multipath),
             any(self._below[ap] for ap in self._acting),
         )
         if not is_on:

@@ -19,6 +19,7 @@ Only users who have a connection in both times count.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
@@ -35,6 +36,7 @@ ENOUGH = 0.98  # of the total without limits
 CLEARLY = 0.9
 
 Rates = Mapping[str, float]  # bit/s on the wire of each user with a connection
+Pays = Callable[[Rates, Rates], bool]  # compares rates without and with limits
 
 
 @dataclass(frozen=True)
@@ -69,11 +71,17 @@ class Payoff:
         self._until_ns = 0  # no trial before, or the end of the time for which they stay
         self._wait_s = WAIT_S
 
+    def pause(self, observation: Observation, why: str) -> None:
+        """Lift limits, for a reason that says nothing about whether they pay off."""
+        self._count(observation)
+        if self._limited:
+            self._set(False, observation.now_ns, f"no limit: {why}")
+
     def step(
         self,
         observation: Observation,
         wanted: bool,
-        is_protected: Callable[[str], bool],
+        pays: Pays,
         is_idle: bool = False,
     ) -> bool:
         """Return whether limits should be in force. They are `wanted` if there is a reason, and
@@ -89,7 +97,7 @@ class Payoff:
             else:
                 self._set(False, now_ns, why)
         elif self._without is not None:
-            self._judge(observation, is_protected, is_idle)
+            self._judge(observation, pays, is_idle)
         elif self._limited and now_ns >= self._until_ns:
             self._set(False, now_ns, "no limit for now: what users get without one is measured")
         elif not self._limited and now_ns >= self._until_ns and self._is_measured(now_ns):
@@ -143,9 +151,7 @@ class Payoff:
         always = set.intersection(*(set(each.sent) for each in samples))
         return {user: sum(each.sent[user] for each in samples) / past_s for user in sorted(always)}
 
-    def _judge(
-        self, observation: Observation, is_protected: Callable[[str], bool], is_idle: bool
-    ) -> None:
+    def _judge(self, observation: Observation, pays: Pays, is_idle: bool) -> None:
         if not self._samples or self._without is None:
             return
         now_ns, ratio = observation.now_ns, observation.rate_scale
@@ -169,7 +175,7 @@ class Payoff:
         if sum(now.values()) < CLEARLY * sum(before.values()):
             self._fails(now_ns, text)
         elif self._is_measured(now_ns):
-            if pays_off(before, now, is_protected):
+            if pays(before, now):
                 self._without, self._wait_s = None, WAIT_S
                 self._until_ns = now_ns + round(HOLD_S * NS_PER_S)
                 self.reason = f"limits pay off: {text}"
@@ -203,6 +209,27 @@ def pays_off(without: Rates, limited: Rates, is_protected: Callable[[str], bool]
     return gained > 0 and all(
         -gain <= gained for user, gain in gains.items() if limited[user] < SHARE * without[user]
     )
+
+
+def is_fairer(before: Rates, after: Rates, worth: float = 0.0, share: float = SHARE) -> bool:
+    """Return whether `after` is worth a change, and harms nobody; both have the same names.
+
+    The sum of the logarithms must grow (S-MPTCP, eq (4)), by as much as if one rate grew by the
+    fraction `worth`. The total must be about the same (`ENOUGH`), and who has less than `share` of
+    its rate must have lost no more than poorer ones gain.
+    """
+    if sum(after.values()) < ENOUGH * sum(before.values()):
+        return False
+    for name, rate in before.items():
+        poorer = [each for each, other in before.items() if other < rate]
+        gained = sum(max(0.0, after[each] - before[each]) for each in poorer)
+        if after[name] < share * rate and rate - after[name] > gained:
+            return False
+    return _utility(after) > _utility(before) + math.log1p(worth)
+
+
+def _utility(rates: Rates) -> float:
+    return math.fsum(math.log(max(1.0, each)) for each in rates.values())
 
 
 def could_pay_off(ap: str, seen: Collection[Observation]) -> bool:

@@ -60,6 +60,7 @@ loss_aware           loss_source        device     device,network,tcp
 expected_throughput  allocation         paper      paper,max_min
 expected_throughput  demand             unlimited  unlimited,measured
 expected_throughput  pacing             all        all,rivals
+expected_throughput  moves              all        all,gains
 """
 CHOICE_ROWS = [line.split() for line in CHOICES.strip().splitlines()]
 FIELDS = {

@@ -1,9 +1,18 @@
 """Limits are tried, and stay only while they pay off."""
 
+from functools import partial
+
 import pytest
 
 from controller.observation import Association, Observation, Subflow
-from controller.strategies.payoff import HOLD_S, WAIT_S, Payoff, could_pay_off, pays_off
+from controller.strategies.payoff import (
+    HOLD_S,
+    WAIT_S,
+    Payoff,
+    could_pay_off,
+    is_fairer,
+    pays_off,
+)
 
 MBPS = 1_000_000
 
@@ -29,6 +38,29 @@ def test_what_is_taken_must_reach_who_is_protected(single, other, third, expecte
     assert pays_off(without, limited, is_protected) is expected
 
 
+@pytest.mark.parametrize(
+    ("poor", "middle", "rich", "expected"),
+    [
+        (4, 5, 9, True),
+        (2, 5, 11, False),  # the poorest loses
+        (3, 5, 8, False),  # less for all together
+        (2, 7, 9, False),  # the poorest pays for the one in the middle
+        (6, 3, 9, True),  # the one in the middle pays for the poorest
+        (3, 5, 10, False),  # nothing changes
+    ],
+)
+def test_poorer_users_must_gain_what_somebody_loses(poor, middle, rich, expected):
+    before = {"poor": 3.0e6, "middle": 5.0e6, "rich": 10.0e6}
+    after = {"poor": poor * 1e6, "middle": middle * 1e6, "rich": rich * 1e6}
+    assert is_fairer(before, after) is expected
+
+
+def test_a_change_must_be_worth_it():
+    before, after = {"a": 10e6, "b": 10e6}, {"a": 10e6, "b": 10.4e6}
+    assert is_fairer(before, after, worth=0.03)
+    assert not is_fairer(before, after, worth=0.05)
+
+
 class Cell:
     """Two users whose rates depend on whether there are limits."""
 
@@ -43,7 +75,8 @@ class Cell:
             for user, mbps in self.rates[self.limited].items()
         )
         seen = Observation(self.now_s * 1_000_000_000, subflows=subflows)
-        self.limited = self.payoff.step(seen, wanted, is_protected, is_idle)
+        pays = partial(pays_off, is_protected=is_protected)
+        self.limited = self.payoff.step(seen, wanted, pays, is_idle)
         return self.limited
 
     def steps(self, count):
@@ -159,3 +192,12 @@ def test_a_trial_waits_until_what_its_users_would_lose_is_known():
     assert could_pay_off("wifi1", [both, both])
     assert not could_pay_off("wifi1", [both, three])
     assert could_pay_off("wifi1", [three, three])
+
+
+def test_a_pause_lifts_limits_and_is_no_failure():
+    cell = Cell({"single": 4, "other": 8}, {"single": 8, "other": 5})
+    begin = cell.steps(20).index(True)
+    cell.payoff.pause(Observation((cell.now_s + 1) * 1_000_000_000), "a rival is new")
+    cell.limited = False
+    cell.now_s += 1
+    assert cell.steps(begin + 3)[-1]  # as soon as what users get without limits is known

@@ -18,13 +18,13 @@ copy:
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import fsum
 
 from controller.graph import ArcPath, ArcUse, Graph, arc_path, arc_use, hops_to, wired_use
-from controller.observation import Observation, Subflow
+from controller.observation import Observation, Subflow, SubflowKey
 from controller.strategies.expected_throughput.allocation import (
     Paths,
     Rates,
@@ -151,17 +151,18 @@ class Assignment:
             if not any(shares[name]) or largest > (1 + SLACK) * sum(shares[name]):
                 yield name
 
-    def with_potential_gain(self) -> list[str]:
+    def with_potential_gain(self, rates_bps: Mapping[str, float] | None = None) -> list[str]:
         """Return the connections that might gain from other paths, the largest gain first.
 
+        `rates_bps` has their rates, if these are not those of this assignment.
         A connection can gain at most log(capacity of its interfaces / its rate). Connections that
         share arcs, directly or through others, are taken together: if the sum of their gains is too
         small for `better_of`, all of them are left out.
         """
         shares = self.paths_and_rates[1]
+        now = rates_bps or {name: sum(rates) for name, rates in shares.items()}
         potential = {
-            name: math.log(max(1.0, self._most(name) / max(1.0, sum(rates))))
-            for name, rates in shares.items()
+            name: math.log(max(1.0, self._most(name) / max(1.0, now[name]))) for name in shares
         }
         found = [
             name
@@ -213,11 +214,14 @@ class Assignment:
             draft = draft.with_new_rates(name, why)
         return self.better_of(draft)
 
-    def with_new_paths(self, name: str, why: str) -> Assignment:
+    def with_new_paths(
+        self, name: str, why: str, avoided: Container[int] | None = frozenset()
+    ) -> Assignment:
         """Return a copy of the assignment with new paths and rates for the connection `name`.
 
         The rates of connections that share arcs with it can change too. `why` is the reason for the
-        log.
+        log. A subflow that has a path keeps it if its new one would enter an arc in `avoided`, or
+        if this is None.
         """
         connection = self.connections[name]
         paths, shares = self.paths_and_rates
@@ -233,6 +237,10 @@ class Assignment:
             {each: shares[each] for each in others},
             None if name in paths else self.sharing,
         )
+        given = [
+            path if path is None or _may_enter(path, each.present, avoided) else each.present
+            for path, each in zip(given, requests.values(), strict=True)
+        ]
         at = dict(zip(requests, given, strict=True))
         found = [at.get(n) for n in range(len(connection.paths))]
         same = (
@@ -330,6 +338,27 @@ class Assignment:
             why={**dict.fromkeys(changed, why), **self.why},
         )
 
+    def cut_off(self) -> set[SubflowKey]:
+        """Return the subflows whose path has failed, and for which there is no other. With
+        `rivals_only` they stay as they are, to be used at once when the link is back."""
+        return {
+            subflow.key
+            for each in self.connections.values()
+            for subflow, path in list(zip(each.subflows, each.paths, strict=True))[
+                : self.most_subflows
+            ]
+            if path is None and self.rivals_only
+        }
+
+    def expected_bps(self, needs_bps: Mapping[str, float]) -> dict[str, float]:
+        """Return the max-min fair total rate of each connection that has a path."""
+        from controller.strategies.expected_throughput.max_min import max_min_rates
+
+        paths, now = self.paths_and_rates
+        needing = {name: each for name, each in needs_bps.items() if name in paths}
+        given = max_min_rates(*_limited(self.graph.capacity_bps, paths, needing), now)
+        return {name: sum(rates) for name, rates in given.items()}
+
     def _at_paths(self, name: str, rates: Sequence[float]) -> Rates:
         return tuple(rates[n] for n in self.connections[name].with_path)
 
@@ -352,6 +381,12 @@ class Assignment:
         more than log(1 + WORTH).
         """
         return other if other.utility() > self.utility() + math.log(1 + WORTH) else self
+
+
+def _may_enter(path: ArcPath, present: ArcPath | None, avoided: Container[int] | None) -> bool:
+    if present is None:
+        return True
+    return avoided is not None and not any(arc in avoided for arc in path if arc not in present)
 
 
 def _share(fair: Rates, given: Rates, present: Rates) -> Rates:
@@ -423,7 +458,7 @@ def observed(
         if used != rates:
             found[name] = replace(found[name], rates=used, share=rates)
         within = list(zip(subflows, pairs, paths, strict=True))[:most_subflows]
-        if any(_is_undecided(graph, *each) for each in within):
+        if any(_is_undecided(graph, *each, rivals_only) for each in within):
             unassigned.append(name)
     return Assignment(
         graph, fairness, most_subflows, found, tuple(unassigned), rivals_only=rivals_only
@@ -448,12 +483,15 @@ def _pair(graph: Graph, subflow: Subflow) -> Pair | None:
     return None if source is None or destination is None else (source, destination)
 
 
-def _is_undecided(graph: Graph, subflow: Subflow, pair: Pair | None, path: ArcPath | None) -> bool:
+def _is_undecided(
+    graph: Graph, subflow: Subflow, pair: Pair | None, path: ArcPath | None, waits: bool
+) -> bool:
     """Return whether a subflow needs a new path or a first rate.
 
     A subflow that is not backup needs a path and a rate. A backup subflow needs no rate. It needs a
-    path only if the graph has one between its two ends.
+    path only if the graph has one between its two ends; if `waits`, this holds for all.
     """
     if path is None:
-        return not subflow.backup or (pair is not None and pair[0] in hops_to(graph, [pair[1]]))
+        there_is_one = pair is not None and pair[0] in hops_to(graph, [pair[1]])
+        return there_is_one or not (waits or subflow.backup)
     return subflow.expected_bps is None and not subflow.backup

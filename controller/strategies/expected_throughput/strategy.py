@@ -20,6 +20,9 @@ Source: S-MPTCP, sections III to V. As soon as a subflow opens or closes, and ev
    With `pacing: rivals`, stations have no rates for radio channels: a channel divides its air
    itself, and equal rates would give most of it to the slowest station. Only connections are paced
    whose limits help others now (`Assignment.with_max_min_rates`, `Unlimited`).
+   With `moves: gains`, a subflow keeps the path that hashing gave it instead of steps 1 to 3. It
+   leaves it only where that helps somebody, and harms nobody (module `moves`). Rates are limits
+   only while that pays off, as measured (module `payoff`).
 6) Each difference from the observation becomes a command. A subflow with a rate of 0 becomes
    backup, unless all others of its connection are backup. No command overloads a link by what
    connections need (function `decisions`).
@@ -30,7 +33,7 @@ the observation and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -58,6 +61,8 @@ from controller.strategies.expected_throughput.assignment import (
     observed,
 )
 from controller.strategies.expected_throughput.demand import Demands
+from controller.strategies.expected_throughput.moves import quiet, with_moves
+from controller.strategies.payoff import Payoff, is_fairer
 from controller.units import NS_PER_S, rate_text
 
 # The commands that turn one assignment into another, each with its reason in numbers.
@@ -426,6 +431,10 @@ class ExpectedThroughputParams(StrategyParams):
         "all",
         "rivals: with max_min, limit only connections that share a full cable with others",
     )
+    moves: Literal["all", "gains"] = choice(
+        "all",
+        "gains: with max_min, leave the path of the hash only where that helps and harms nobody",
+    )
     max_subflows: int = param(
         8, "subflows", "How many subflows of a connection get a path", ge=1, le=16
     )
@@ -446,6 +455,7 @@ class ExpectedThroughput(Strategy):
         "allocation": "max_min",
         "demand": "measured",
         "pacing": "rivals",
+        "moves": "gains",
         "interval_s": 1.0,
     }
     params: ExpectedThroughputParams
@@ -454,9 +464,11 @@ class ExpectedThroughput(Strategy):
         super().__init__(params)
         self._graph: Graph | None = None
         self._to_try: list[str] = []
+        self._steady: Set[str] = frozenset()
         self._arrivals = Arrivals()
         self._demands = Demands()
         self._unlimited = Unlimited()
+        self._payoff = Payoff()
         if self.params.allocation == "max_min":  # loads scipy, which takes a part of a second
             import_module("controller.strategies.expected_throughput.max_min")
 
@@ -475,16 +487,24 @@ class ExpectedThroughput(Strategy):
             needs_bps,
             self.params.pacing == "rivals",
         )
+        stays = self.params.moves == "gains"
         for name in draft.unassigned:  # 1
-            draft = draft.with_new_paths(name, f"{_user(draft, name)} needs a path")
-        for name in draft.overloaded():  # 2
-            if name in draft.overloaded():
-                draft = draft.with_new_paths(name, f"a link of {_user(draft, name)} is overloaded")
-        draft = self._with_better_paths(draft)  # 3
+            why = f"{_user(draft, name)} needs a path"
+            draft = draft.with_new_paths(name, why, None if stays else frozenset())
+        if stays:
+            draft = self._with_moves(draft, observation, needs_bps)
+        else:
+            for name in draft.overloaded():  # 2
+                if name in draft.overloaded():
+                    why = f"a link of {_user(draft, name)} is overloaded"
+                    draft = draft.with_new_paths(name, why)
+            draft = self._with_better_paths(draft)  # 3
         if self.params.allocation == "max_min":
             after = draft.with_max_min_rates(
                 before, needs_bps, self._demands.modest, self._demands.at_times
             )
+            if stays:
+                after = self._where_limits_pay_off(after, observation)
             found = decisions(before, after, observation.rate_scale, SMALLEST_MAX_MIN_RAISE)
             return self._unlimited.commands(after, found, observation.rate_scale)
         for name in list(draft.with_free_capacity()):  # 4
@@ -537,6 +557,32 @@ class ExpectedThroughput(Strategy):
                 why = f"other links have more room for {_user(draft, name)}"
                 draft = draft.better_of(draft.with_new_paths(name, why))
         return draft
+
+    def _with_moves(
+        self, draft: Assignment, observation: Observation, needs_bps: Mapping[str, float]
+    ) -> Assignment:
+        """Return `draft` with the moves that help (module `moves`). They are tried after a link
+        came up, its capacity grew, or a connection has come to have data all the time."""
+        steady = draft.connections.keys() - self._demands.at_times
+        new, self._steady = steady - self._steady, steady
+        needs_bps = {name: each for name, each in needs_bps.items() if name not in steady}
+        if self._capacity_grew(draft.graph) or new:
+            found = draft.with_potential_gain(draft.expected_bps(needs_bps))
+            self._to_try = [name for name in found if name in steady]
+        tried, self._to_try = self._to_try[:MOST_TRIES], self._to_try[MOST_TRIES:]
+        if not tried:
+            return draft
+        avoided = quiet(draft.graph, observation, self._demands.at_times)
+        return with_moves(draft, tried, needs_bps, avoided)
+
+    def _where_limits_pay_off(self, after: Assignment, observation: Observation) -> Assignment:
+        """Return `after`, in which nobody is paced unless a trial is under way or was passed."""
+        names = after.paths_and_rates[0].keys()
+        if not names - after.unpaced:
+            self._payoff.pause(observation, "it would help nobody now")
+        elif self._payoff.step(observation, True, is_fairer):
+            return after
+        return replace(after, unpaced=frozenset(names))
 
     def _capacity_grew(self, graph: Graph) -> bool:
         """Return whether a link is new, or has more capacity than in the previous control step.
@@ -598,7 +644,8 @@ class Unlimited:
                     with_rivals |= set() if name in after.alone else {each.key}
                     backups |= {each.key} if each.backup else set()
         self._with_rivals = frozenset(with_rivals)
-        kept = [each for each in found if not self._is_no_limit(each)]
+        free = self._rates_bps.keys() | after.cut_off()
+        kept = [each for each in found if not _is_limit(each, free)]
         limits = {each.command.subflow for each in kept if isinstance(each.command, Expect)}
         begins = (before.keys() & rates_bps.keys()) - self._paced.keys() - limits
         ends = self._paced.keys() & self._rates_bps.keys()
@@ -609,9 +656,10 @@ class Unlimited:
             *(_begin(key, rates_bps[key], rate_scale) for key in sorted(begins)),
         ]
 
-    def _is_no_limit(self, decision: Decision) -> bool:
-        command = decision.command
-        return isinstance(command, Expect | SetBackup) and command.subflow in self._rates_bps
+
+def _is_limit(decision: Decision, of: Container[SubflowKey]) -> bool:
+    command = decision.command
+    return isinstance(command, Expect | SetBackup) and command.subflow in of
 
 
 def _end(key: SubflowKey, rate_bps: int, rate_scale: float) -> Decision:

@@ -99,13 +99,17 @@ def test_little_traffic_all_the_time_is_not_silence():
 
 class Rounding(Confirming):
     """Hosts that send what they may, 20 Mb/s on each subflow that is not paced, or `sent_bps` by
-    user. They do not see a change of a rate by less than one byte a second."""
+    user. They do not see a change of a rate by less than one byte a second. `alone_bps` has the
+    rates on a subflow of users while nobody has a limit."""
 
     sent_bps: dict[str, int] = {}
+    alone_bps: dict[str, int] = {}
 
     def observation(self):
+        limited = any(each.expected_bps is not None for each in self.subflows.values())
         for key, each in self.subflows.items():
-            most = 20_000_000 if each.expected_bps is None else each.expected_bps
+            free_bps = 6_000_000 if limited else self.alone_bps.get(each.user, 20_000_000)
+            most = free_bps if each.expected_bps is None else each.expected_bps
             rate = min(most, self.sent_bps.get(each.user, most))
             self.subflows[key] = replace(each, rate_bps=rate)
         return super().observation()
@@ -129,7 +133,7 @@ def test_steady_needs_end_in_no_more_commands(middle_bps, one_more):
     network = Rounding(topology, FORM(FORM.Params()))
     network.sent_bps = {"ue2": 20_000} | ({"ue3": 30_000} if one_more else {})
     network.open("ue1", "ue2", "ue3")
-    for _ in range(8):
+    for _ in range(16):
         network.now_s += 1
         network.step()
     for _ in range(3):
@@ -140,11 +144,12 @@ def test_steady_needs_end_in_no_more_commands(middle_bps, one_more):
         assert sum(limits) / 1e6 == pytest.approx(sum(middle[:2]), rel=0.03)
 
 
-def beside(sent_bps, users=("ue1", "ue2", "ue3"), seconds=8):
+def beside(sent_bps, users=("ue1", "ue2", "ue3"), seconds=16):
     """A chain of three users on four links of 9 Mb/s, of whom some send `sent_bps`, after some
-    steps."""
+    steps. Without limits, ue2 in the middle gets less than the others."""
     network = Rounding(pooling.build(pooling.Params()), FORM(FORM.Params()))
     network.sent_bps = sent_bps
+    network.alone_bps = {"ue1": 7_500_000, "ue2": 3_000_000, "ue3": 7_500_000}
     network.open(*users)
     for _ in range(seconds):
         network.now_s += 1
@@ -167,10 +172,16 @@ def test_nobody_is_limited_while_a_rival_is_new():
     assert {each.expected_bps for each in network.subflows.values()} == {None}
 
 
-def test_who_needs_less_is_not_limited_and_others_are():
-    network = beside({"ue2": 400_000})
-    assert limits(network, "ue2") == [None, None]
-    assert None not in limits(network, "ue1")
+def test_who_needs_less_is_not_limited_and_others_are_for_a_trial():
+    network, seen = beside({"ue2": 400_000}, seconds=0), []
+    network.alone_bps = {"ue1": 9_000_000, "ue3": 9_000_000}
+    for _ in range(16):
+        network.now_s += 1
+        network.step()
+        assert limits(network, "ue2") == [None, None]
+        seen.append(limits(network, "ue1") != [None, None])
+    assert any(seen)
+    assert not seen[-1]  # nobody gained
 
 
 def test_all_limits_end_and_backups_with_them_when_a_rival_falls_silent():
@@ -185,7 +196,7 @@ def test_all_limits_end_and_backups_with_them_when_a_rival_falls_silent():
     assert {each.expected_bps for each in network.subflows.values()} == {None}
     assert not any(each.backup for each in network.subflows.values())
     network.sent_bps = {}
-    for _ in range(12):
+    for _ in range(20):
         network.now_s += 1
         network.step()
     assert all(None not in limits(network, user) for user in ("ue1", "ue2", "ue3"))
