@@ -3,11 +3,12 @@
 A strategy that limits some users for others may be wrong about a network: what it takes can stay
 idle. The limits are therefore tried, and what all users get is measured with and without them:
 1) Without limits, take the mean rate of each user over the last `MEASURED_S`.
-2) When there is a reason for limits, begin a trial with them. The rates of its first `SETTLE_S` do
-   not count, because windows have to grow; while air is idle, they do.
-3) The trial ends after `MEASURED_S` more. It fails at once if all users together get clearly less
-   than before (`CLEARLY`), if no reason is left, or when it has cost more than `BUDGET` of what all
-   users have sent since the last one that failed.
+2) When there is a reason for limits, begin a trial with them. In its first `SETTLE_S` windows have
+   to grow, so who sends less than before does not count, unless air is idle. Who sends more does:
+   it waits in queues, and arrives while the senders, after a loss, send less.
+3) The trial ends after `MEASURED_S` more. It fails at once if no reason is left, if all users
+   together get clearly less than before (`CLEARLY`), or when it has cost more than `BUDGET` of what
+   all users have sent since the last one that failed.
 4) The limits pay off if all users together get about as much as before (`ENOUGH`), and each user
    who gets clearly less (`SHARE`) loses no more than the protected users gain.
 5) If they pay off, they stay for `HOLD_S`. Then they are lifted until the rates without them are
@@ -66,7 +67,8 @@ class Payoff:
         self._samples: list[Sample] = []
         self._without: Rates | None = None  # measured before the trial; None if there is no trial
         self._sent = 0.0  # by all users since the last trial that failed [bit/s x s]
-        self._cost = 0.0  # of this trial [bit/s x s]
+        self._cost = 0.0  # of this trial, below 0 if users sent more [bit/s x s]
+        self._queued: dict[str, float] = {}  # sent beyond the rates before, by user [bit/s x s]
         self._since_ns = 0  # of limits or of their absence
         self._until_ns = 0  # no trial before, or the end of the time for which they stay
         self._wait_s = WAIT_S
@@ -145,19 +147,28 @@ class Payoff:
         return [each for each in self._samples if each.settled]
 
     def _rates(self) -> Rates:
-        """Return the mean rates of the users who had a connection all the time."""
+        """Return the mean rates of the users who had a connection all the time. In a trial, what
+        was queued before they were measured has arrived since."""
         samples = self._settled()
         past_s = sum(each.past_s for each in samples)
         always = set.intersection(*(set(each.sent) for each in samples))
-        return {user: sum(each.sent[user] for each in samples) / past_s for user in sorted(always)}
+        return {
+            user: (max(0.0, self._queued.get(user, 0.0)) + sum(each.sent[user] for each in samples))
+            / past_s
+            for user in sorted(always)
+        }
 
     def _judge(self, observation: Observation, pays: Pays, is_idle: bool) -> None:
         if not self._samples or self._without is None:
             return
         now_ns, ratio = observation.now_ns, observation.rate_scale
         last = self._samples[-1]
-        if last.settled or is_idle:
-            self._cost = max(0.0, self._cost + lost(self._without, last))
+        less = lost(self._without, last)
+        if not last.settled:
+            for user, each in less.items():
+                self._queued[user] = self._queued.get(user, 0.0) - each
+        if last.settled or is_idle or sum(less.values()) < 0:
+            self._cost += sum(less.values())
         if self._cost > BUDGET * self._sent:
             self._fails(
                 now_ns,
@@ -191,13 +202,13 @@ class Payoff:
     def _set(self, limited: bool, now_ns: int, reason: str) -> None:
         self._limited, self._since_ns, self._until_ns = limited, now_ns, now_ns
         self._samples, self._without, self.reason = [], None, reason
-        self._cost = 0.0
+        self._cost, self._queued = 0.0, {}
 
 
-def lost(without: Rates, sample: Sample) -> float:
-    """Return by how much less all users together have sent than without limits, in bit/s x s."""
+def lost(without: Rates, sample: Sample) -> Rates:
+    """Return by how much less each user has sent than without limits, in bit/s x s."""
     both = without.keys() & sample.sent.keys()
-    return sum(without[user] * sample.past_s - sample.sent[user] for user in sorted(both))
+    return {user: without[user] * sample.past_s - sample.sent[user] for user in sorted(both)}
 
 
 def pays_off(without: Rates, limited: Rates, is_protected: Callable[[str], bool]) -> bool:

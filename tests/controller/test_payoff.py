@@ -18,7 +18,7 @@ MBPS = 1_000_000
 
 
 def is_protected(user):
-    return user == "single"
+    return user.startswith("single")
 
 
 @pytest.mark.parametrize(
@@ -201,3 +201,27 @@ def test_a_pause_lifts_limits_and_is_no_failure():
     cell.limited = False
     cell.now_s += 1
     assert cell.steps(begin + 3)[-1]  # as soon as what users get without limits is known
+
+
+SENT_IN_A_TRIAL = (  # Mb/s in each second of one in testbed_wifi_lte, with Linux's senders
+    (22.4, 17.8, 20.3, 16.2),
+    (26.8, 14.8, 22.7, 22.7),
+    (15.0, 9.6, 14.3, 14.3),  # after losses, while queues empty and the air stays busy
+    (20.1, 20.8, 23.6, 20.9),
+)
+
+
+@pytest.mark.parametrize(("queued", "kept"), [(True, True), (False, False)])
+def test_senders_that_pause_while_full_queues_empty_end_no_trial(queued, kept):
+    users = ("single", "ue2", "ue3", "single4")
+    without = dict(zip(users, (15.9, 19.0, 22.9, 15.6), strict=True))
+    trial = [dict(zip(users, each, strict=True)) for each in SENT_IN_A_TRIAL]
+    if not queued:  # nothing was sent beyond the rates before
+        trial[:2] = [without, without]
+    cell = Cell(without, without)
+    while not cell.step():
+        pass
+    for rates in (*trial, trial[-1], trial[-1]):
+        cell.rates[True] = rates
+        cell.step()
+    assert cell.limited is kept
