@@ -242,7 +242,7 @@ def evenness(rates: Rates) -> float:
 @pytest.mark.parametrize(
     ("scenario", "strategy", "duration_s", "value"),
     [
-        ("pooling", "expected_throughput", 30, evenness),
+        ("pooling", "expected_throughput", 50, evenness),
         ("dynamic_loss", "loss_aware", 90, total_mbps),
         ("fifteen_paths", "subflow_selection", 60, total_mbps),
     ],
