@@ -133,8 +133,13 @@ def test_paths_over_links_with_a_rate_are_measured_one_after_the_other():
     assert [len(each) for each in probes.rounds(topology, users)] == [1] * len(users)
 
 
+def test_the_burst_on_a_fast_path_lasts_longer_than_a_busy_reader_is_away():
+    packets = [probes.burst(PathFigures(mbps, 5.0), 1.0)["packets"] for mbps in (10, 50, 500)]
+    assert packets == [165, 826, probes.MOST_PACKETS]
+
+
 def test_a_slow_path_is_measured_with_fewer_packets():
-    assert probes.burst(PathFigures(10.0, 5.0), 1.0)["packets"] == probes.PACKETS
+    assert probes.burst(PathFigures(4.0, 5.0), 1.0)["packets"] == probes.PACKETS
     assert probes.burst(PathFigures(10.0, 5.0), 0.05)["packets"] == 41
     assert probes.burst(PathFigures(1.0, 5.0), 0.05)["packets"] == probes.LEAST_PACKETS
     assert probes.burst(PathFigures(None, 5.0), 1.0) == {"packets": probes.PACKETS, "send_bps": 0}

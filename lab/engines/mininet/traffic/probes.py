@@ -20,8 +20,9 @@ from lab.radio.cell import Cell, Station, Towards
 from lab.topologies.topology import BOTH, Direction, Interface, Link, Topology, link_delay_ns, wire
 
 TOWARDS: tuple[Towards, Towards] = ("down", "up")
-PACKETS = 100  # at most, in a burst that measures a rate
-LEAST_PACKETS, BURST_S = 25, 1.0
+PACKETS = 100  # of a burst that measures a rate
+LEAST_PACKETS, LONGEST_S = 25, 1.0  # on a slow path
+MOST_PACKETS, SHORTEST_S = 1000, 0.2  # on a fast one: who reads late sees a short burst at once
 EXCESS = 2  # a burst is sent at this multiple of the expected rate, so that a queue builds up
 PING_BYTES = 98  # of one echo request, an Ethernet frame
 PING_BITS = PING_BYTES * 8
@@ -245,15 +246,16 @@ def best_attempts(
 def burst(expected: PathFigures, rate_scale: float) -> dict[str, int]:
     """Return the parameters of the packet burst that measures a path: `packets` and `send_bps`.
 
-    The burst has as many packets as the expected rate carries in `BURST_S`, but at least
-    `LEAST_PACKETS` and at most `PACKETS`. If the expected rate is None (unlimited), `packets` is
+    The burst has `PACKETS`, fewer if the expected rate carries these in no less than `LONGEST_S`,
+    and more if in less than `SHORTEST_S`. If the expected rate is None (unlimited), `packets` is
     `PACKETS`, and `send_bps` is 0, which means no pauses.
     """
     if expected.rate_mbps is None:
         return {"packets": PACKETS, "send_bps": 0}
     rate_bps = units.wire_bps(expected.rate_mbps, rate_scale)
-    packets = min(PACKETS, max(LEAST_PACKETS, round(BURST_S * rate_bps / FRAME_BITS)))
-    return {"packets": packets, "send_bps": EXCESS * rate_bps}
+    shortest, longest = (round(each * rate_bps / FRAME_BITS) for each in (SHORTEST_S, LONGEST_S))
+    packets = max(min(PACKETS, longest), shortest, LEAST_PACKETS)
+    return {"packets": min(packets, MOST_PACKETS), "send_bps": EXCESS * rate_bps}
 
 
 def rounds(topology: Topology, interfaces: Sequence[Interface]) -> list[list[Interface]]:
