@@ -43,13 +43,15 @@ class Demands:
 
     `needs_bps` has the connections that need less than they may send. A connection keeps its value
     until its next window ends. `modest` has those of which this is known for `MODEST_AFTER` windows
-    in a row, and `at_times` the connections of users with data only at times.
+    in a row, `at_times` the connections of users with data only at times, and `sent_bps` what each
+    connection sends, smoothed.
     """
 
     def __init__(self) -> None:
         self.needs_bps: dict[str, float] = {}
         self.modest: frozenset[str] = frozenset()
         self.at_times: frozenset[str] = frozenset()
+        self.sent_bps: dict[str, float] = {}
         self._needing: dict[str, int] = {}  # for how many windows
         self._first_ns: dict[str, int] = {}  # of connections
         self._means_bps: dict[str, float] = {}
@@ -66,10 +68,15 @@ class Demands:
         for name in self._first_ns.keys() - connections.keys():
             self._forget(name)
             self._means_bps.pop(name, None)
+            self.sent_bps.pop(name, None)
             del self._first_ns[name]
         for name, subflows in connections.items():
             allowed_bps = sum(each.expected_bps or 0 for each in subflows if not each.backup)
             sent_bps = _sent_bps(subflows)
+            if sent_bps is not None:
+                mean_bps = self.sent_bps.get(name, sent_bps)
+                share = min(1.0, WEIGHT * past_ns / (WINDOW_S * NS_PER_S))
+                self.sent_bps[name] = mean_bps + share * (sent_bps - mean_bps)
             if sent_bps is None or not allowed_bps:
                 self._forget(name)
                 continue

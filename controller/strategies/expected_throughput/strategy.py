@@ -401,6 +401,7 @@ def _add(load: dict[int, float], more: Iterable[tuple[int, float]]) -> None:
 
 
 SMALLEST_MAX_MIN_RAISE = 1e-4  # fraction; a smaller difference of max-min rates is rounding
+LITTLE = 0.5  # of a fair rate
 MOST_TRIES = 16  # connections per step, so that a step stays short in a large network
 
 
@@ -562,18 +563,25 @@ class ExpectedThroughput(Strategy):
         self, draft: Assignment, observation: Observation, needs_bps: Mapping[str, float]
     ) -> Assignment:
         """Return `draft` with the moves that help (module `moves`). They are tried after a link
-        came up, its capacity grew, or a connection has come to have data all the time."""
-        steady = draft.connections.keys() - self._demands.at_times
+        came up, its capacity grew, or a connection has come to use what the network gives it."""
+        waiting = self._demands.at_times | self._asking_for_little(draft)
+        steady = draft.connections.keys() - waiting
         new, self._steady = steady - self._steady, steady
-        needs_bps = {name: each for name, each in needs_bps.items() if name not in steady}
+        needs_bps = {name: each for name, each in needs_bps.items() if name in waiting}
         if self._capacity_grew(draft.graph) or new:
             found = draft.with_potential_gain(draft.expected_bps(needs_bps))
             self._to_try = [name for name in found if name in steady]
         tried, self._to_try = self._to_try[:MOST_TRIES], self._to_try[MOST_TRIES:]
         if not tried:
             return draft
-        avoided = quiet(draft.graph, observation, self._demands.at_times)
-        return with_moves(draft, tried, needs_bps, avoided)
+        return with_moves(draft, tried, needs_bps, quiet(draft.graph, observation, waiting))
+
+    def _asking_for_little(self, draft: Assignment) -> Set[str]:
+        """Return the connections that send less than `LITTLE` of their fair rates: something else
+        than the network limits them, such as answers that they wait for."""
+        fair_bps = draft.expected_bps(NO_NEEDS)
+        sent_bps = self._demands.sent_bps
+        return {name for name in fair_bps if sent_bps.get(name, 0.0) < LITTLE * fair_bps[name]}
 
     def _where_limits_pay_off(self, after: Assignment, observation: Observation) -> Assignment:
         """Return `after`, in which nobody is paced unless a trial is under way or was passed."""

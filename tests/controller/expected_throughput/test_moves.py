@@ -20,7 +20,7 @@ TOPOLOGY = collision.build(collision.Params(among="connections"))
 
 
 class Sending(Confirming):
-    """Subflows send what they may, and 2 Mb/s without a limit; `sent_bps` has other rates by user.
+    """Subflows send what they may, and 4 Mb/s without a limit; `sent_bps` has other rates by user.
     Links in `also` carry packets that are of no connection."""
 
     def __init__(self, topology=TOPOLOGY):
@@ -30,7 +30,7 @@ class Sending(Confirming):
 
     def observation(self):
         for key, each in self.subflows.items():
-            most = 2_000_000 if each.expected_bps is None else each.expected_bps
+            most = 4_000_000 if each.expected_bps is None else each.expected_bps
             self.subflows[key] = replace(each, rate_bps=self.sent_bps.get(each.user, most))
         found = super().observation()
         arcs = [replace(each, used_bps=self.also.get(each.link, 0)) for each in found.arcs]
@@ -99,9 +99,19 @@ def test_a_link_with_packets_of_no_connection_is_left_alone():
 def test_a_user_with_data_at_times_does_not_move():
     network = opened("c1", "c3", "c1", "c3")
     for second in range(12):
-        network.sent_bps = {UE2: 0 if second % 4 == 3 else 2_000_000}
+        network.sent_bps = {UE2: 0 if second % 4 == 3 else 4_000_000}
         network.steps(1)
     assert network.cores(UE2) == ["c1", "c3"]
+
+
+@pytest.mark.parametrize(("sent_bps", "moves"), [(2_000_000, False), (3_000_000, True)])
+def test_who_sends_less_than_half_of_its_fair_rate_does_not_move(sent_bps, moves):
+    """Two subflows share each link of 10 Mb/s. Who sends less than 2.5 Mb/s waits for something
+    else than the network, such as answers, and would wait longer."""
+    network = opened("c1", "c3", "c1", "c3")
+    network.sent_bps = {UE1: sent_bps, UE2: sent_bps}
+    network.steps(8)
+    assert (len(set(network.cores(UE1, UE2))) == 4) is moves
 
 
 def test_nobody_enters_a_link_of_a_user_with_data_at_times():
