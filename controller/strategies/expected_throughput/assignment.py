@@ -276,7 +276,7 @@ class Assignment:
         return replace(
             self,
             connections={**self.connections, **changed},
-            why={**self.why, **dict.fromkeys(changed, why)},
+            why={**dict.fromkeys(changed, why), **self.why},
         )
 
     def with_max_min_rates(
