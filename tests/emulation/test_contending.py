@@ -47,11 +47,12 @@ def simulated(folder: Path, *settings: str) -> tuple[float, float]:
     return statistics.mean(up), statistics.mean(down)
 
 
-@pytest.mark.parametrize(("kind", "share"), [("tcp", 0.25), ("udp", 0.15)])
+@pytest.mark.parametrize(("kind", "share"), [("tcp", 0.3), ("udp", 0.15)])
 def test_an_access_point_beside_uploads_has_the_share_of_one_contender(
     emulation: None, tmp_path: Path, kind: str, share: float
 ) -> None:
-    """Over TCP, the simulator's own downloads differ by a third between seeds."""
+    """Over TCP, the simulator's own downloads differ by a third between seeds, and those of the
+    kernel have 0.74 to 0.75 of their mean (docs/notebook/truth.md)."""
     settings = ("--set", f"traffic=[{FLOWS}]") if kind == "udp" else ()
     kernel = emulated(tmp_path, *settings)
     simulator = simulated(tmp_path / "simulated", *settings)
