@@ -67,17 +67,16 @@ AS_STORED = {"campus": ("topology.air=cell",)}  # so that new runs join the stor
 # the processors with a factor. None of them was marked as overloaded, except where it says why.
 FACTORS = {
     "campus": 8.0,  # 0.55 with 8
-    "dynamic_loss": 5.0,  # 0.59 with 3, but links of 50 Mb/s were measured as 80 before the start
+    "dynamic_loss": 3.0,  # 0.59 with 3
     "fat_tree": 3.0,  # 0.40 with 3
     "fat_tree/expected_throughput": 5.0,  # not run
     "idle_lte": 8.0,  # not run; as testbed_wifi_lte
     "idle_wifi": 8.0,  # not run; as testbed_wifi_lte
     "moving_users": 5.0,  # 0.61 with 8
     "pooling/expected_throughput": 5.0,  # not run
-    "rat_setup_1": 10.0,  # not run; as rat_setup_2
-    "rat_setup_2": 10.0,  # 0.27 with 8, but a link of 50 Mb/s was measured as 67 before the start
-    "rat_setup_3": 10.0,  # not run; as rat_setup_2
-    "static_loss": 5.0,  # not run; links of 50 Mb/s
+    "rat_setup_1": 8.0,  # not run; as rat_setup_2
+    "rat_setup_2": 8.0,  # 0.16 with 8
+    "rat_setup_3": 8.0,  # not run; as rat_setup_2
     "testbed_wifi_lte": 8.0,  # 0.59 with 8
     "thirty_users": 5.0,  # 0.64 with 8
 }
