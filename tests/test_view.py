@@ -76,7 +76,7 @@ def test_fairness_leaves_out_users_who_ask_for_little(tmp_path):
     text = said(tmp_path, [("ue1", "bulk"), ("ue2", "file"), ("ue3", "call")])
     assert "fairness (Jain) 1.000 " in text
     assert (
-        "without ue3 (call), whose rate is limited by what they ask for. With them, it is 0.670."
+        "without ue3 (call), whose rate is limited by what it asks for. With them, it is 0.670."
         in text
     )
     alone = said(tmp_path, [("ue1", "bulk"), ("ue2", "web"), ("ue3", "call"), ("ue3", "web")])

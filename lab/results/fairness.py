@@ -31,14 +31,15 @@ def fairness(result: Result, kinds: Mapping[str, Sequence[str]]) -> tuple[float 
         return of_all, ""
     named = [f"{user} ({' and '.join(dict.fromkeys(kinds[user]))})" for user in limited[:NAMED]]
     more = f" and {len(limited) - NAMED} more" if len(limited) > NAMED else ""
-    who = f"{', '.join(named)}{more}"
+    who, they_ask = f"{', '.join(named)}{more}", "they ask" if len(limited) > 1 else "it asks"
     others = [each for user, each in result["users"].items() if user not in limited]
     rates = [each["throughput_mbps"] for each in others if each["throughput_mbps"] is not None]
     if len(rates) > 1:
-        about = f"Fairness is without {who}, whose rate is limited by what they ask for."
+        about = f"Fairness is without {who}, whose rate is limited by what {they_ask} for."
         return jain(rates), f"{about} With them, it is {cell_text(of_all)}."
-    who = who if others else "all users"
-    about = f"Fairness is not judged: the rate of {who} is limited by what they ask for."
+    if not others:
+        who, they_ask = "all users", "they ask"
+    about = f"Fairness is not judged: the rate of {who} is limited by what {they_ask} for."
     return None, f"{about} By rates alone, it is {cell_text(of_all)}."
 
 

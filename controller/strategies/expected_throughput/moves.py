@@ -1,9 +1,10 @@
 """Decide which connections leave the paths that hashing gave them (`moves: gains`).
 
 Expected rates are max-min fair (module `max_min`). They say nothing about who waits in a queue. So
-1) a connection moves only after it has had data all the time for a while (module `demand`);
-2) it does not enter an arc (direction of a link) where anybody has data only at times, or that
-   carries packets of no known connection, such as calls (`quiet`);
+1) a connection moves only after it has had data all the time for a while (module `demand`), and
+   sends at least half of its fair rate. Who sends less waits for something else than the network;
+2) it does not enter an arc (direction of a link) of a connection for which 1) does not hold, or one
+   that carries packets of no known connection, such as calls (`arcs_to_avoid`);
 3) all moves together must help somebody, and harm nobody (`is_fairer`). If not, each move is
    judged alone.
 """
@@ -26,7 +27,8 @@ def with_moves(
     needs_bps: Mapping[str, float],
     avoided: Collection[int],
 ) -> Assignment:
-    """Return `draft` with new paths for those connections in `names` whose moves help."""
+    """Return `draft` with new paths for those connections in `names` whose moves help. None enters
+    an arc in `avoided`."""
     moved, before = draft, draft.expected_bps(needs_bps)
     names = [name for name in names if name in before]
     for name in names:
@@ -46,13 +48,16 @@ def _moved(draft: Assignment, name: str, avoided: Collection[int]) -> Assignment
     return draft.with_new_paths(name, f"other links have more room for {user}", avoided)
 
 
-def quiet(graph: Graph, observation: Observation, at_times: Collection[str]) -> frozenset[int]:
-    """Return the arcs with a connection in `at_times`, and those with packets of nobody known."""
+def arcs_to_avoid(
+    graph: Graph, observation: Observation, waiting: Collection[str]
+) -> frozenset[int]:
+    """Return the arcs with a connection in `waiting`, and those that carry packets although no
+    known connection sends there."""
     known: dict[int, float] = {}
     found = set[int]()
     for each in observation.subflows:
         path = arc_path(graph, each.ends[0], each.path, each.ends[1]) or ()
-        found |= set(path) if each.connection in at_times else set()
+        found |= set(path) if each.connection in waiting else set()
         for arc in path:
             known[arc] = known.get(arc, 0.0) + (each.rate_bps or 0)
     for link in observation.arcs:

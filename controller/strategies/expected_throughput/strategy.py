@@ -61,7 +61,7 @@ from controller.strategies.expected_throughput.assignment import (
     observed,
 )
 from controller.strategies.expected_throughput.demand import Demands
-from controller.strategies.expected_throughput.moves import quiet, with_moves
+from controller.strategies.expected_throughput.moves import arcs_to_avoid, with_moves
 from controller.strategies.payoff import Payoff, is_fairer
 from controller.units import NS_PER_S, rate_text
 
@@ -401,7 +401,7 @@ def _add(load: dict[int, float], more: Iterable[tuple[int, float]]) -> None:
 
 
 SMALLEST_MAX_MIN_RAISE = 1e-4  # fraction; a smaller difference of max-min rates is rounding
-LITTLE = 0.5  # of a fair rate
+LITTLE = 0.5  # of a fair rate: who sends less does not move (module `moves`)
 MOST_TRIES = 16  # connections per step, so that a step stays short in a large network
 
 
@@ -574,7 +574,8 @@ class ExpectedThroughput(Strategy):
         tried, self._to_try = self._to_try[:MOST_TRIES], self._to_try[MOST_TRIES:]
         if not tried:
             return draft
-        return with_moves(draft, tried, needs_bps, quiet(draft.graph, observation, waiting))
+        avoided = arcs_to_avoid(draft.graph, observation, waiting)
+        return with_moves(draft, tried, needs_bps, avoided)
 
     def _asking_for_little(self, draft: Assignment) -> Set[str]:
         """Return the connections that send less than `LITTLE` of their fair rates: something else

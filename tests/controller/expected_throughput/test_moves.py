@@ -11,7 +11,7 @@ from controller.command import SetBackup
 from controller.graph import build_graph, simple_paths, switches_on
 from controller.observation import Subflow
 from controller.strategies.expected_throughput import ExpectedThroughput
-from controller.strategies.expected_throughput.moves import UNKNOWN_BPS, quiet
+from controller.strategies.expected_throughput.moves import UNKNOWN_BPS, arcs_to_avoid
 from controller.strategies.forms import named_forms
 from lab.topologies import collision, pooling
 
@@ -117,7 +117,7 @@ def test_who_sends_less_than_half_of_its_fair_rate_does_not_move(sent_bps, moves
 def test_nobody_enters_a_link_of_a_user_with_data_at_times():
     network = opened("c1", "c3", "c2", "c4")
     graph, seen = build_graph(network.arcs), network.observation()
-    avoided = quiet(graph, seen, {f"{UE2}-1"})
+    avoided = arcs_to_avoid(graph, seen, {f"{UE2}-1"})
     assert {graph.names[graph.head[arc]] for arc in avoided} >= {"c2", "c4"}
     assert not {graph.names[graph.head[arc]] for arc in avoided} & {"c1", "c3"}
 
@@ -127,7 +127,7 @@ def test_packets_of_no_connection_are_seen_by_port_counters(used_bps, found):
     network = Sending()
     network.also = {network.arcs[0].link: used_bps}
     graph = build_graph(network.arcs)
-    seen = quiet(graph, network.observation(), ())
+    seen = arcs_to_avoid(graph, network.observation(), ())
     assert bool(seen) is found
 
 

@@ -29,8 +29,8 @@ def begin(s: Subflow, before: float) -> None:
 
 @jit
 def aim(s: Subflow, before: float) -> None:
-    """Take the window that the congestion control of subflow `s` has just set as the reduced one;
-    `before` is the window now."""
+    """Reduce towards the window that the congestion control of subflow `s` has just set. Until then
+    the window is again what it was, `before`."""
     s.reduced_cwnd, s.cwnd = s.cwnd, before
 
 
